@@ -71,6 +71,7 @@ void print_split(const DatasetInfo& info, const std::string& of) {
   log::info("  mean        {} (pixel units 0 to 255, of train)", join(info.mean));
   log::info("  std         {}", join(info.std));
   log::info("  mean image  {}", info.mean_image.empty() ? "no" : "yes");
+  log::info("  covariance  {}", info.covariance.empty() ? "no" : "of the three colours, for --pca-noise-source data");
   log::info("  classes     {}", info.classes);
   for (std::size_t c = 0; c < std::min(whole.size(), names_shown); ++c) {
     log::info("    {:>5}  {:<24} {:>9} images", c, one_line(info.class_names[c]), whole[c]);

@@ -110,6 +110,10 @@ Existing look_for(const Partition& wanted) {
         found.class_names != wanted.class_names) {
       return Existing::other;
     }
+    if (found.covariance.empty() && !wanted.covariance.empty()) {
+      log::warn("'{}' has no covariance of its colours (an earlier version made it); it is made again", wanted.path);
+      return Existing::damaged;
+    }
     return find_faults(found, 1).empty() ? Existing::complete : Existing::damaged;
   } catch (const Error& e) {
     log::warn("{}; it is made again", e.what());

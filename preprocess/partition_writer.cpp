@@ -48,6 +48,7 @@ void PartitionWriter::write_structure() {
   file.attribute("class_names", p.class_names);
   file.attribute("mean", p.mean);
   file.attribute("std", p.std);
+  if (!p.covariance.empty()) file.attribute("covariance", p.covariance);
   file.attribute("seed", p.seed);
   file.attribute("source", p.source);
   file.attribute("source_digest", p.source_digest);

@@ -63,6 +63,8 @@ ImageSums sum_channels(const ImageView& image) {
   const auto channels = static_cast<std::size_t>(image.channels);
   const auto bytes = static_cast<std::size_t>(image.width * image.channels);
   std::array<std::uint32_t, lanes> sum{}, squares{};
+  std::array<std::uint32_t, lanes> with_next{}, with_second{};  // products with the neighbours one and two places on
+  const bool coloured = channels == 3;
   ImageSums sums;
   std::size_t rounds = 0;
   const auto fold = [&] {
@@ -70,8 +72,12 @@ ImageSums sum_channels(const ImageView& image) {
       sums.sum[lane % channels] += sum[lane];
       sums.squares[lane % channels] += squares[lane];
     }
-    sum.fill(0);
-    squares.fill(0);
+    for (std::size_t pixel = 0; coloured && pixel < lanes; pixel += 3) {
+      sums.products[0] += with_next[pixel];
+      sums.products[1] += with_second[pixel];
+      sums.products[2] += with_next[pixel + 1];
+    }
+    for (auto* const all : {&sum, &squares, &with_next, &with_second}) all->fill(0);
     rounds = 0;
   };
   for (Index y = 0; y < image.height; ++y) {
@@ -83,11 +89,25 @@ ImageSums sum_channels(const ImageView& image) {
         sum[lane] += value;
         squares[lane] += value * value;
       }
+      if (coloured) {
+        for (std::size_t lane = 0; lane + 1 < lanes; ++lane) {
+          const std::uint32_t value = row[i + lane], next = row[i + lane + 1];
+          with_next[lane] += value * next;
+        }
+        for (std::size_t lane = 0; lane + 2 < lanes; ++lane) {
+          const std::uint32_t value = row[i + lane], second = row[i + lane + 2];
+          with_second[lane] += value * second;
+        }
+      }
       if (++rounds == most_rounds) fold();
     }
     for (; i < bytes; ++i) {
       sums.sum[i % channels] += row[i];
       sums.squares[i % channels] += std::uint64_t{row[i]} * row[i];
+      if (!coloured || i % 3 > 0) continue;
+      sums.products[0] += std::uint64_t{row[i]} * row[i + 1];
+      sums.products[1] += std::uint64_t{row[i]} * row[i + 2];
+      sums.products[2] += std::uint64_t{row[i + 1]} * row[i + 2];
     }
   }
   fold();

@@ -17,6 +17,7 @@ constexpr std::size_t most_channels = 4;
 /// Sums over the pixels of one stored image, per channel.
 struct ImageSums {
   std::array<std::uint64_t, most_channels> sum{}, squares{};
+  std::array<std::uint64_t, 3> products{};  ///< of channels 0 and 1, 0 and 2, 1 and 2, if there are three
 };
 /// Exact for any image below 2^31 pixels. 1 to 4 channels.
 ImageSums sum_channels(const ImageView& image);

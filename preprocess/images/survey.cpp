@@ -144,12 +144,13 @@ Index count_shared(Communicator& comm, const Share& share) {
   return shared;
 }
 
-/// Collective. Bytes of splits, and the sums over the train split from which mean and deviation come.
+/// Collective. Bytes of splits, and the sums over the train split from which mean, deviation and covariance come.
 void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Recipe& recipe, const Share& share,
                 Survey& survey) {
   const std::size_t sizes = recipe.sizes.size();
   const auto channels = static_cast<std::size_t>(recipe.stored_shape(0).channels);
-  std::vector<PixelSums> sums(sizes, {std::vector<std::int64_t>(channels), std::vector<std::int64_t>(channels)});
+  std::vector<PixelSums> sums(sizes, {std::vector<std::int64_t>(channels), std::vector<std::int64_t>(channels),
+                                      std::vector<std::int64_t>(channels == 3 ? 3 : 0)});
   std::vector<std::int64_t> pixels(sizes);
   agree(comm, "adding up images", [&] {
     for (auto& split : survey.splits) {
@@ -171,6 +172,8 @@ void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Re
               sums[s].sum[c] += static_cast<std::int64_t>(of.sum[c]);
               sums[s].squares[c] += static_cast<std::int64_t>(of.squares[c]);
             }
+            for (std::size_t k = 0; k < sums[s].products.size(); ++k)
+              sums[s].products[k] += static_cast<std::int64_t>(of.products[k]);
           }
         }
       }
@@ -181,6 +184,7 @@ void sum_images(Communicator& comm, const std::vector<RunReader>& runs, const Re
   for (std::size_t s = 0; s < sizes; ++s) {
     comm.sum(sums[s].sum, "sums of pixels");
     comm.sum(sums[s].squares, "sums of squares");
+    if (channels == 3) comm.sum(sums[s].products, "sums of products");
   }
   run_alike(comm, [&] {
     for (std::size_t s = 0; s < sizes; ++s) survey.normalisation.push_back(normalisation_of(sums[s], pixels[s]));

@@ -39,6 +39,7 @@ Partition header_of(const PrepareSpec& spec, const Survey& survey, const Provena
   header.class_names = survey.classes.names;
   header.mean = survey.normalisation[key.size].mean;
   header.std = survey.normalisation[key.size].std;
+  header.covariance = survey.normalisation[key.size].covariance;
   header.seed = static_cast<Index>(recipe.seed);
   header.source = provenance.source;
   header.source_digest = provenance.digest;

@@ -17,11 +17,11 @@ namespace convoy::preparation {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<RunEntry> && sizeof(RunEntry) == 56);
-static_assert(std::is_trivially_copyable_v<RunStored> && sizeof(RunStored) == 104);
+static_assert(std::is_trivially_copyable_v<RunStored> && sizeof(RunStored) == 128);
 
 struct RunHeader {
   std::array<char, 8> magic{'C', 'O', 'N', 'V', 'O', 'Y', 'R', 'N'};
-  std::uint32_t version = 2;
+  std::uint32_t version = 3;
   std::uint32_t crc = 0;  ///< CRC of this header with crc 0, then of everything from entries_begin on
   std::uint64_t file_bytes = 0, entries = 0, sizes = 0;
   std::uint64_t entries_begin = 0, stored_begin = 0, names_begin = 0, tables_begin = 0;
@@ -54,6 +54,7 @@ void RunWriter::add(const RawSample& raw, ProcessedImage& image, Split split, In
     stored.bytes = from.bytes.size();
     std::copy(from.sums.sum.begin(), from.sums.sum.end(), stored.sum);
     std::copy(from.sums.squares.begin(), from.sums.squares.end(), stored.squares);
+    std::copy(from.sums.products.begin(), from.sums.products.end(), stored.products);
     stored.pixels = static_cast<std::uint64_t>(from.pixels);
     stored.crc = from.crc;
     stored.height = static_cast<std::int32_t>(from.height);

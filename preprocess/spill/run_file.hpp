@@ -42,7 +42,7 @@ struct RunEntry {
 /// What is stored of it in one size.
 struct RunStored {
   std::uint64_t offset = 0, bytes = 0;  ///< place in the run
-  std::uint64_t sum[most_channels] = {}, squares[most_channels] = {};
+  std::uint64_t sum[most_channels] = {}, squares[most_channels] = {}, products[3] = {};
   std::uint64_t pixels = 0;
   std::uint32_t crc = 0;
   std::int32_t height = 0, width = 0;

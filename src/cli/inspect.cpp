@@ -52,7 +52,9 @@ std::string describe(const DatasetInfo& info) {
   text += fmt::format("  classes     {}\n", classes(info));
   text += fmt::format("  mean        {} (0 to 255, of the train split)\n  std         {}\n", numbers(info.mean),
                       numbers(info.std));
-  text += fmt::format("  mean image  {}\n  source      {}\n", info.mean_image.empty() ? "no" : "yes", info.source);
+  text += fmt::format("  mean image  {}\n", info.mean_image.empty() ? "no" : "yes");
+  text += fmt::format("  covariance  {}\n  source      {}\n", info.covariance.empty() ? "no" : "of the three colours",
+                      info.source);
   for (const auto& partition : info.partitions) {
     const Seal seal = check_seal(partition.path);
     text += fmt::format("  {}  samples {} to {}, {:.1f} MB, seal ok\n", partition.path, partition.samples.begin,

@@ -105,6 +105,10 @@ OptionGroup augment_options(DataConfig& data) {
                     "standard deviation of the PCA lighting noise"))
       .also({"lighting"})
       .decides_bits();
+  add(choice_option<ColourSource>(
+          "pca-noise-source", spec.colour.source, {{"imagenet", ColourSource::imagenet}, {"data", ColourSource::data}},
+          "whose principal components of the colours --pca-noise follows: ImageNet's, or those of the data set"))
+      .decides_bits_unless({"imagenet"});
   add(number_option("max-random-rotate-angle", "DEGREES", spec.geometry.rotate, from_to(0, 180),
                     "largest random rotation"))
       .decides_bits();

@@ -73,6 +73,13 @@ Option balance_option(Balance& balance) {
   return option.decides_bits_unless({""});
 }
 
+/// `*.bias=2` in two. Throws BadValue that says the form.
+std::pair<std::string, std::string> at_equals_sign(const std::string& item, const char* form) {
+  const std::size_t equal = item.rfind('=');
+  if (equal == std::string::npos || equal == 0) throw BadValue(std::string("is not ") + form);
+  return {item.substr(0, equal), item.substr(equal + 1)};
+}
+
 Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
   Option option{
       .name = "lr-mult",
@@ -84,13 +91,12 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
   option.set = [&multipliers](const std::string& text) {
     std::vector<RateMultiplierConfig> read;
     for (const std::string& item : split_list(text)) {
-      const std::size_t equal = item.rfind('='), at = item.find('@', equal == std::string::npos ? 0 : equal);
-      if (equal == std::string::npos || equal == 0) throw BadValue("is not PATTERN=F or PATTERN=F@EPOCHS");
+      const auto [pattern, value] = at_equals_sign(item, "PATTERN=F or PATTERN=F@EPOCHS");
+      const std::size_t at = value.find('@');
       RateMultiplierConfig& one = read.emplace_back();
-      one.pattern = item.substr(0, equal);
-      const std::string factor = item.substr(equal + 1, at == std::string::npos ? at : at - equal - 1);
-      one.factor = read_fp32(factor, at_least(0));
-      if (at != std::string::npos) one.epochs = read_number(item.substr(at + 1), epochs_above(0));
+      one.pattern = pattern;
+      one.factor = read_fp32(value.substr(0, at), at_least(0));
+      if (at != std::string::npos) one.epochs = read_number(value.substr(at + 1), epochs_above(0));
     }
     multipliers = std::move(read);
   };
@@ -103,6 +109,31 @@ Option rate_multiplier_option(std::vector<RateMultiplierConfig>& multipliers) {
     return text;
   };
   return option.decides_bits_unless({""});
+}
+
+Option decay_multiplier_option(std::vector<DecayMultiplierConfig>& multipliers) {
+  Option option{.name = "decay-mult",
+                .value = "PATTERN=F,...",
+                .help =
+                    "multiply the weight decay of the parameters that a pattern matches (as for --freeze, also "
+                    "backbone) by F; 0: they do not decay"};
+  option.allowed = "a comma-separated list such as fc=0,layer4=0.5";
+  option.set = [&multipliers](const std::string& text) {
+    std::vector<DecayMultiplierConfig> read;
+    for (const std::string& item : split_list(text)) {
+      const auto [pattern, factor] = at_equals_sign(item, "PATTERN=F");
+      read.push_back({pattern, read_fp32(factor, at_least(0))});
+    }
+    multipliers = std::move(read);
+  };
+  option.print = [&multipliers] {
+    std::string text;
+    for (const DecayMultiplierConfig& one : multipliers)
+      text += fmt::format("{}{}={}", text.empty() ? "" : ",", one.pattern, print_number(one.factor));
+    return text;
+  };
+  // MXNet's name of it, as an attribute of parameters.
+  return option.also({"wd-mult", "weight-decay-mult"}).decides_bits_unless({""});
 }
 
 Option topk_option(int& topk) {
@@ -260,6 +291,7 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
   OptionGroup optimiser = optimiser_options(config.optimiser);
   optimiser.options.push_back(freeze_option(config.frozen));
   optimiser.options.push_back(rate_multiplier_option(config.rate_multipliers));
+  optimiser.options.push_back(decay_multiplier_option(config.decay_multipliers));
   optimiser.options.push_back(class_weights_option(config.class_weights));
   OptionGroup order = order_options(config.data);
   order.options.push_back(balance_option(config.data.balance));

@@ -82,6 +82,13 @@ struct RateMultiplierConfig {
   bool operator==(const RateMultiplierConfig&) const = default;
 };
 
+/// --decay-mult PATTERN=F.
+struct DecayMultiplierConfig {
+  std::string pattern;  ///< of parameters' names
+  double factor = 1;
+  bool operator==(const DecayMultiplierConfig&) const = default;
+};
+
 /// Slow weights, towards which training returns every few steps.
 struct LookaheadConfig {
   Index steps = 0;     ///< --lookahead-steps between two returns; 0: off
@@ -177,6 +184,7 @@ struct TrainConfig {
   std::vector<std::string> frozen;  ///< --freeze: patterns of find_frozen()
   ClassWeights class_weights;       ///< --class-weights
   std::vector<RateMultiplierConfig> rate_multipliers;
+  std::vector<DecayMultiplierConfig> decay_multipliers;
   OptimiserConfig optimiser;
   EmaConfig ema;
   LookaheadConfig lookahead;  ///< in place of ema

@@ -125,6 +125,11 @@ const std::vector<Dependence>& rules() {
       {{"padding-mode"},
        "--pad",
        [](const TrainConfig& c) { return augment(c).padding == Padding::constant || augment(c).pad > 0; }},
+      {{"pca-noise-source"},
+       "--pca-noise (or --augment mxnet)",
+       [](const TrainConfig& c) {
+         return augment(c).colour.source == ColourSource::imagenet || augment(c).colour.lighting > 0;
+       }},
       {{"pad"},
        "--crop window",
        [](const TrainConfig& c) { return augment(c).pad == 0 || augment(c).crop != Crop::resized; }},

@@ -185,12 +185,6 @@ constexpr std::array known{
     Foreign{"wandb", trackers},
     Foreign{"warmup-steps", post_local},
     Foreign{"warmup-strategy", "the warm-up is linear; for MXNet's lars use --optimizer lars"},
-    Foreign{
-        "wd-mult",
-        "use --norm-weight-decay and --bias-weight-decay; --lr-mult scales the learning rate, and with it the decay"},
-    Foreign{
-        "weight-decay-mult",
-        "use --norm-weight-decay and --bias-weight-decay; --lr-mult scales the learning rate, and with it the decay"},
     Foreign{"world-size", ranks},
 };
 

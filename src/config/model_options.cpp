@@ -11,6 +11,9 @@
 namespace convoy {
 namespace {
 
+/// Of ModelOption::Form::factor; a network hundreds of times as wide as the published one is a mistake.
+constexpr Bounds factors{.low = 0, .high = 100, .low_excluded = true};
+
 /// How a value of this form is read: checked, and written as it would be printed. Throws BadValue.
 std::string canonical(const ModelOption& option, const std::string& text) {
   switch (option.form) {
@@ -20,6 +23,8 @@ std::string canonical(const ModelOption& option, const std::string& text) {
       throw BadValue("is not one of the choices");
     case ModelOption::Form::share:
       return print_number(static_cast<float>(read_number(text, from_below(0, 1))));
+    case ModelOption::Form::factor:
+      return print_number(read_number(text, factors));
     case ModelOption::Form::flag:
       return read_bool(text) ? "true" : "";
     case ModelOption::Form::counts: {
@@ -41,6 +46,10 @@ Option family_option(const ModelOption& declared, GraphSpec& model) {
     case ModelOption::Form::share:
       option.value = "F";
       option.allowed = from_below(0, 1).text();
+      break;
+    case ModelOption::Form::factor:
+      option.value = "F";
+      option.allowed = factors.text();
       break;
     case ModelOption::Form::flag:
       option.allowed = "true, false";
@@ -166,6 +175,7 @@ OptionGroup model_options(GraphSpec& model) {
     Option& option = add(family_option(declared, model));
     option.decides_bits_unless({""});
     option.print = [name = declared.name, &model] { return model.option(name); };
+    if (!declared.otherwise.empty()) option.default_depends(declared.otherwise);
   }
   return group;
 }

@@ -8,6 +8,7 @@
 #include "backend/backend.hpp"
 #include "core/types.hpp"
 #include "data/policy.hpp"
+#include "image/colour.hpp"
 #include "image/image.hpp"
 
 namespace convoy {
@@ -22,12 +23,17 @@ enum class Crop : std::uint8_t { automatic, window, resized };
 /// Whether stored images are pixels of one size or JPEG files of any size.
 enum class Stored : std::uint8_t { pixels, files };
 
+/// Whose colours PCA noise follows.
+enum class ColourSource : std::uint8_t { imagenet, data };
+
 /// Ranges of random changes of colour; 0: none. Needs 3 channels.
 struct ColourSpec {
   float brightness = 0, contrast = 0, saturation = 0;        ///< factors 1 - v to 1 + v, not below 0, in random order
   float hue = 0;                                             ///< share of the circle, up to 0.5
   float hsl_hue = 0, hsl_saturation = 0, hsl_lightness = 0;  ///< units of 2 degrees, 0 to 255, 0 to 255
   float lighting = 0;                                        ///< deviation of the weights of PCA noise
+  ColourSource source = ColourSource::imagenet;
+  ColourComponents components = imagenet_colours;  ///< by `source`: filled where the data are known
   bool any() const { return jitters() || shifts_hsl() || lighting > 0; }
   bool jitters() const { return brightness > 0 || contrast > 0 || saturation > 0 || hue > 0; }
   bool shifts_hsl() const { return hsl_hue > 0 || hsl_saturation > 0 || hsl_lightness > 0; }

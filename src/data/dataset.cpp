@@ -116,6 +116,7 @@ DatasetInfo read_dataset_info(const std::string& folder, const std::string& spli
   info.class_names = first.class_names;
   info.mean = first.mean;
   info.std = first.std;
+  info.covariance = first.covariance;
   info.mean_image = first.mean_image;
   info.source = first.source;
   info.encoding = first.encoding;

@@ -25,9 +25,9 @@ template <class Info>
 requires std::is_same_v<std::remove_const_t<Info>, DatasetInfo>
 auto members_of(Info& info) {
   auto& [folder, split, partitions, samples, height, width, channels, classes, class_names, labels_as, mean, std,
-         mean_image, source, encoding, digest] = info;
+         covariance, mean_image, source, encoding, digest] = info;
   return std::tie(folder, split, partitions, samples, height, width, channels, classes, class_names, labels_as, mean,
-                  std, mean_image, source, encoding, digest);
+                  std, covariance, mean_image, source, encoding, digest);
 }
 
 template <class Group>

@@ -234,7 +234,7 @@ void ImageMaker::change(Index epoch, Index position, std::uint8_t* to) {
   if (colour.lighting > 0) {
     std::array<double, 3> weights{};
     for (double& weight : weights) weight = colour.lighting * random.normal();
-    shift_channels(canvas, lighting_shift(weights));
+    shift_channels(canvas, lighting_shift(colour.components, weights));
   }
 }
 

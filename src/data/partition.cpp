@@ -167,9 +167,29 @@ std::vector<double> channel_attribute(const Partition& p, const Hdf5File& file, 
   return values;
 }
 
+std::vector<double> covariance_attribute(const Partition& p, const Hdf5File& file) {
+  constexpr const char* name = "covariance";
+  constexpr std::size_t side = 3;
+  if (!file.has_attribute(name)) return {};
+  const auto values = file.numbers_attribute(name);
+  if (p.channels != 3 || values.size() != side * side) {
+    reject(p, "attribute '{}' has {} numbers, expected 9, of images with three channels (these have {})", name,
+           values.size(), p.channels);
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i], mirrored = values[i % side * side + i / side];
+    const bool diagonal = i % (side + 1) == 0;
+    if (!(std::abs(value) <= 255 * 255) || value != mirrored || (diagonal && value < 0)) {
+      reject(p, "attribute '{}' is no covariance ({} in row {}, column {})", name, value, i / side, i % side);
+    }
+  }
+  return values;
+}
+
 void read_normalisation(Partition& p, const Hdf5File& file) {
   p.mean = channel_attribute(p, file, "mean");
   p.std = channel_attribute(p, file, "std");
+  p.covariance = covariance_attribute(p, file);
   if (p.is_jpeg() || !file.exists(partition_name::mean_image)) return;
   expect_shape(p, file, partition_name::mean_image, {Element::f32, {p.height, p.width, p.channels}});
   p.mean_image.resize(static_cast<std::size_t>(p.image_bytes()));
@@ -241,6 +261,7 @@ void require_same_set(const Partition& first, const Partition& other) {
   if (first.classes != other.classes || first.class_names != other.class_names) differ("attribute 'class_names'");
   if (first.mean != other.mean) differ("attribute 'mean'");
   if (first.std != other.std) differ("attribute 'std'");
+  if (first.covariance != other.covariance) differ("attribute 'covariance'");
   if (first.mean_image != other.mean_image) differ("dataset '/mean_image'");
   if (first.seed != other.seed) differ("attribute 'seed'");
   if (first.source != other.source || first.source_digest != other.source_digest) differ("attribute 'source_digest'");

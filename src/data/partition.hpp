@@ -26,8 +26,9 @@ struct Partition {
   Index first = 0, samples = 0;      ///< its part of the global sample space
   Index split_samples = 0, height = 0, width = 0, channels = 0, classes = 0, seed = 0;
   std::vector<std::string> class_names;
-  std::vector<double> mean, std;  ///< per channel, pixel units, of the train split
-  std::vector<float> mean_image;  ///< height * width * channels, or empty
+  std::vector<double> mean, std;   ///< per channel, pixel units, of the train split
+  std::vector<double> covariance;  ///< of three channels, 3 x 3, squared pixel units, of the train split; or empty
+  std::vector<float> mean_image;   ///< height * width * channels, or empty
   std::string source, source_digest, encoding, parameters;
   std::uint64_t images_offset = 0, labels_offset = 0, ids_offset = 0, crc_offset = 0;  ///< bytes, in the file
   std::uint64_t offsets_offset = 0, dimensions_offset = 0;                             ///< 0: there are none

@@ -138,23 +138,30 @@ DatasetInfo synthetic_info(const SyntheticSpec& spec, const std::string& split) 
   info.source = "synthetic";
   info.encoding = "raw";
   const auto channels = static_cast<std::size_t>(spec.channels);
-  std::vector<std::int64_t> sums(channels), squares(channels);
+  std::vector<std::int64_t> sums(channels), products(channels * channels);
   std::vector<std::uint8_t> image(static_cast<std::size_t>(info.image_bytes()));
   const Index measured = std::min(measured_samples, spec.samples);
   for (Index i = 0; i < measured; ++i) {
     synthetic_sample(spec, i, image.data());
-    for (std::size_t k = 0; k < image.size(); ++k) {
-      const std::int64_t v = image[k];
-      sums[k % channels] += v;
-      squares[k % channels] += v * v;
+    for (std::size_t pixel = 0; pixel < image.size(); pixel += channels) {
+      for (std::size_t a = 0; a < channels; ++a) {
+        sums[a] += image[pixel + a];
+        for (std::size_t b = 0; b <= a; ++b)
+          products[a * channels + b] += std::int64_t{image[pixel + a]} * image[pixel + b];
+      }
     }
   }
   const double pixels = static_cast<double>(measured * spec.height * spec.width);
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = static_cast<double>(sums[c]) / pixels;
     info.mean.push_back(mean);
-    info.std.push_back(std::sqrt(std::max(1.0, static_cast<double>(squares[c]) / pixels - mean * mean)));
+    const double squares = static_cast<double>(products[c * channels + c]);
+    info.std.push_back(std::sqrt(std::max(1.0, squares / pixels - mean * mean)));
   }
+  for (std::size_t a = 0; channels == 3 && a < channels; ++a)
+    for (std::size_t b = 0; b < channels; ++b)
+      info.covariance.push_back(static_cast<double>(products[std::max(a, b) * channels + std::min(a, b)]) / pixels -
+                                info.mean[a] * info.mean[b]);
   info.digest = hash_text(fmt::format("synthetic {} {} {} {} {} {} {}", split, spec.samples, spec.height, spec.width,
                                       spec.channels, spec.classes, spec.seed));
   return info;

@@ -2,6 +2,7 @@
 #include "engine/data.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/errors.hpp"
@@ -11,6 +12,7 @@
 #include "data/loader.hpp"
 #include "data/sample_table.hpp"
 #include "data/stage.hpp"
+#include "network/whitening.hpp"
 
 namespace convoy {
 
@@ -148,6 +150,28 @@ ImageSize input_size(const DataConfig& config, const DatasetInfo& info) {
   return {usual, usual};
 }
 
+namespace {
+
+/// From the covariance of the set's pixels.
+ColourComponents colours_of(const DatasetInfo& info) {
+  constexpr std::size_t channels = 3;
+  constexpr double white = 255;
+  if (info.covariance.empty())
+    fail(Exit::data,
+         "'{}' has no covariance of its colours, which --pca-noise-source data needs (an earlier version prepared it); "
+         "prepare it again with --overwrite, or use --pca-noise-source imagenet",
+         info.folder);
+  const Eigen eigen = eigen_of(info.covariance, Index{channels});
+  ColourComponents colours{};
+  for (std::size_t i = 0; i < channels; ++i) {
+    colours.deviations[i] = std::sqrt(std::max(eigen.values[i], 0.0)) / white;
+    for (std::size_t c = 0; c < channels; ++c) colours.components[c][i] = eigen.vectors[i][c];
+  }
+  return colours;
+}
+
+}  // namespace
+
 AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std::uint64_t seed, Use use) {
   const ImageSize size = input_size(config, info);
   AugmentSpec spec = config.augment;
@@ -160,6 +184,9 @@ AugmentSpec augment_spec(const DataConfig& config, const DatasetInfo& info, std:
   spec.train = use == Use::training;
   spec.seed = seed;
   check_augment(spec);
+  const ColourSpec& colour = spec.colour;
+  if (spec.train && colour.lighting > 0 && colour.source == ColourSource::data)
+    spec.colour.components = colours_of(info);
   return spec;
 }
 

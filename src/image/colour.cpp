@@ -162,16 +162,11 @@ void shift_channels(const Canvas& canvas, const std::array<float, 3>& by) {
   look_up(canvas, tables);
 }
 
-std::array<float, 3> lighting_shift(const std::array<double, 3>& weights) {
-  // Of ImageNet's pixels in [0, 1]: square roots of the covariance's eigenvalues, and its eigenvectors as columns (the
-  // values of fb.resnet.torch, used by all programs since).
-  constexpr std::array<double, 3> deviations{0.2175, 0.0188, 0.0045};
-  constexpr std::array<std::array<double, 3>, 3> components{
-      {{-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}}};
+std::array<float, 3> lighting_shift(const ColourComponents& colours, const std::array<double, 3>& weights) {
   std::array<float, 3> shift{};
   for (std::size_t c = 0; c < 3; ++c) {
     double sum = 0;
-    for (std::size_t i = 0; i < 3; ++i) sum += components[c][i] * deviations[i] * weights[i];
+    for (std::size_t i = 0; i < 3; ++i) sum += colours.components[c][i] * colours.deviations[i] * weights[i];
     shift[c] = static_cast<float>(255 * sum);
   }
   return shift;

@@ -66,6 +66,7 @@ void check_numbers(const GraphSpec& spec) {
     case ModelOption::Form::word:
       fail(Exit::usage, "{} has no {} (got '{}'); leave it out", spec.model, option.lacks, value);
     case ModelOption::Form::share:
+    case ModelOption::Form::factor:
     case ModelOption::Form::counts:
       fail(Exit::usage, "{} has no {} (got {}); leave it out", spec.model, option.lacks, value);
     case ModelOption::Form::flag:

@@ -50,9 +50,9 @@ struct GraphSpec {
 
 /// An option that only some families have.
 struct ModelOption {
-  /// word: one of `words`. share: a number of at least 0 and below 1. flag: `true` where it is set. counts: whole
-  /// numbers above 0, `32,16`.
-  enum class Form : std::uint8_t { word, share, flag, counts };
+  /// word: one of `words`. share: a number of at least 0 and below 1. factor: a number above 0. flag: `true` where it
+  /// is set. counts: whole numbers above 0, `32,16`.
+  enum class Form : std::uint8_t { word, share, factor, flag, counts };
   std::string name;  ///< `resnet-version`, as on the command line
   Form form = Form::word;
   std::vector<std::string> words = {};

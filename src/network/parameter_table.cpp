@@ -27,15 +27,26 @@ float decay_of(Kind kind, const PlanSpec& spec) {
   return 0;
 }
 
-void multiply_rates(const Graph& graph, const PlanSpec& spec, std::vector<Parameter>& rows) {
-  for (const RateMultiplier& multiplier : spec.rate_multipliers) {
-    const std::set<std::string> meant = find_parameters(graph, "--lr-mult", multiplier.pattern);
-    for (Parameter& row : rows) {
-      if (meant.count(row.name) == 0) continue;
-      row.rate_multiplier = multiplier.factor;
-      row.rate_ends = multiplier.ends;
-    }
+/// Calls change(row, multiplier) for the rows that each multiplier matches, in the order of the multipliers.
+template <class Multiplier, class Change>
+void for_each_match(const Graph& graph, const char* option, const std::vector<Multiplier>& multipliers,
+                    std::vector<Parameter>& rows, const Change& change) {
+  for (const Multiplier& multiplier : multipliers) {
+    const std::set<std::string> meant = find_parameters(graph, option, multiplier.pattern);
+    for (Parameter& row : rows)
+      if (meant.count(row.name) > 0) change(row, multiplier);
   }
+}
+
+void multiply(const Graph& graph, const PlanSpec& spec, std::vector<Parameter>& rows) {
+  for_each_match(graph, "--lr-mult", spec.rate_multipliers, rows, [](Parameter& row, const RateMultiplier& multiplier) {
+    row.rate_multiplier = multiplier.factor;
+    row.rate_ends = multiplier.ends;
+  });
+  for_each_match(graph, "--decay-mult", spec.decay_multipliers, rows,
+                 [&spec](Parameter& row, const DecayMultiplier& multiplier) {
+                   row.decay = decay_of(row.kind, spec) * multiplier.factor;
+                 });
 }
 
 /// Takes the next `count` floats at `at` and moves it to the next multiple of 16 floats.
@@ -63,7 +74,7 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
                             .makes_classes = &graph.nodes[node] == last,
                             .node = static_cast<NodeId>(node)});
   if (table.rows.empty()) fail(Exit::usage, "graph '{}' has no parameters (nothing to train)", graph.model);
-  multiply_rates(graph, spec, table.rows);
+  multiply(graph, spec, table.rows);
   std::stable_partition(table.rows.begin(), table.rows.end(), [](const Parameter& row) { return row.trainable; });
   Index at = 0, trained = 0;
   for (Parameter& row : table.rows) {

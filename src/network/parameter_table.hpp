@@ -18,7 +18,7 @@ struct Parameter {
   Kind kind = Kind::weight;
   std::vector<Index> shape;
   Initialiser initialiser;
-  float decay = 0;  ///< weight decay of this tensor
+  float decay = 0;  ///< weight decay of this tensor, all factors included
   float rate_multiplier = 1;
   Index rate_ends = never;  ///< from this step on its learning rate is 0
   bool trainable = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters by patterns of their names, for --freeze and --lr-mult.
+// Parameters by patterns of their names, for --freeze, --lr-mult and --decay-mult.
 #pragma once
 #include <set>
 #include <string>

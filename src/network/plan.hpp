@@ -32,6 +32,12 @@ struct RateMultiplier {
   Index ends = never;
 };
 
+/// Of the parameters that a pattern matches: the weight decay is multiplied by `factor`.
+struct DecayMultiplier {
+  std::string pattern;
+  float factor = 1;
+};
+
 struct PlanSpec {
   int replicas = 1;               ///< W: number of flags
   Index bucket_floats = 1 << 21;  ///< a bucket is closed at the first end of a tensor at or past this size
@@ -39,13 +45,15 @@ struct PlanSpec {
   float norm_weight_decay = 0;    ///< of norm scale and shift
   float bias_weight_decay = 0;
   bool sync_bn = false;
-  std::vector<std::string> frozen = {};               ///< patterns: find_frozen()
-  std::vector<RateMultiplier> rate_multipliers = {};  ///< of several that match, the last one holds
+  std::vector<std::string> frozen = {};  ///< patterns: find_frozen()
+  /// Of several that match, the last one holds.
+  std::vector<RateMultiplier> rate_multipliers = {};
+  std::vector<DecayMultiplier> decay_multipliers = {};
 };
 
 /// Throws Error(usage), naming node and parameter, for a graph that isn't in topological order, has unknown or unread
 /// nodes, duplicate names, or parameters that don't fit their operation; and as
-/// find_frozen() does; and for a rate multiplier that matches nothing.
+/// find_frozen() does; and for a multiplier that matches nothing.
 Plan make_plan(Graph graph, const PlanSpec& spec);
 
 /// Fills `values` (table.parameters.count floats) as f(seed, parameter name), so that ranks and table order don't

@@ -67,6 +67,41 @@ std::string warn_of_groups(const JobShape& job, const std::vector<std::string>& 
   return {};
 }
 
+/// Rows that train and that the pattern of an option matches.
+std::vector<const Parameter*> trained_rows(const Plan& plan, const char* option, const std::string& pattern) {
+  const std::set<std::string> meant = find_parameters(plan.graph, option, pattern);
+  std::vector<const Parameter*> rows;
+  for (const Parameter& row : plan.table.rows)
+    if (row.trainable && meant.count(row.name) > 0) rows.push_back(&row);
+  return rows;
+}
+
+std::string warn_of_frozen(const char* option, const std::string& pattern) {
+  return fmt::format(
+      "{} '{}' has no effect: none of the parameters that it matches trains (--freeze, or the network itself, keeps them "
+      "as they are); drop it",
+      option, pattern);
+}
+
+void add_idle_multipliers(const TrainConfig& config, const Plan& plan, std::vector<std::string>& texts) {
+  for (const RateMultiplierConfig& multiplier : config.rate_multipliers)
+    if (trained_rows(plan, "--lr-mult", multiplier.pattern).empty())
+      texts.push_back(warn_of_frozen("--lr-mult", multiplier.pattern));
+  for (const DecayMultiplierConfig& multiplier : config.decay_multipliers) {
+    const auto rows = trained_rows(plan, "--decay-mult", multiplier.pattern);
+    if (rows.empty()) {
+      texts.push_back(warn_of_frozen("--decay-mult", multiplier.pattern));
+    } else if (multiplier.factor > 0 &&
+               std::none_of(rows.begin(), rows.end(), [](const Parameter* row) { return row->decay > 0; })) {
+      texts.push_back(
+          fmt::format("--decay-mult '{}' has no effect: the parameters that it matches have a weight decay of 0 "
+                      "(--weight-decay, --norm-weight-decay or --bias-weight-decay; or a later pattern); give them "
+                      "one, or drop it",
+                      multiplier.pattern));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> policy_warnings(const JobShape& job, const std::vector<std::string>& hosts) {
@@ -117,16 +152,7 @@ std::vector<std::string> option_warnings(const TrainConfig& config, double peak_
     texts.emplace_back(
         "--class-weights auto and --balance classes together count rare classes twice (each alone evens them out); drop "
         "one of them");
-  for (const RateMultiplierConfig& multiplier : config.rate_multipliers) {
-    const std::set<std::string> meant = find_parameters(plan.graph, "--lr-mult", multiplier.pattern);
-    const auto& rows = plan.table.rows;
-    if (std::none_of(rows.begin(), rows.end(),
-                     [&](const Parameter& row) { return row.trainable && meant.count(row.name) > 0; }))
-      texts.push_back(
-          fmt::format("--lr-mult '{}' has no effect: none of the parameters that it matches trains (--freeze, or the "
-                      "network itself, keeps them as they are); drop it",
-                      multiplier.pattern));
-  }
+  add_idle_multipliers(config, plan, texts);
   return texts;
 }
 

@@ -82,6 +82,13 @@ std::vector<RateMultiplier> rate_multipliers(const TrainConfig& config, const Ti
   return multipliers;
 }
 
+std::vector<DecayMultiplier> decay_multipliers(const TrainConfig& config) {
+  std::vector<DecayMultiplier> multipliers;
+  for (const DecayMultiplierConfig& one : config.decay_multipliers)
+    multipliers.push_back({one.pattern, static_cast<float>(one.factor)});
+  return multipliers;
+}
+
 /// Of a phase that plan_phases has filled.
 ProgramSizes program_sizes(const TrainingPhase& phase) {
   const DataConfig& data = phase.config.data;
@@ -204,7 +211,8 @@ EngineSpec engine_spec(const std::vector<TrainingPhase>& phases) {
                .bias_weight_decay = static_cast<float>(config.optimiser.bias_weight_decay),
                .sync_bn = config.sync.sync_bn,
                .frozen = config.frozen,
-               .rate_multipliers = rate_multipliers(config, first.job.timeline)},
+               .rate_multipliers = rate_multipliers(config, first.job.timeline),
+               .decay_multipliers = decay_multipliers(config)},
       .optimiser = {.rule = config.optimiser.rule,
                     .clip_norm = static_cast<float>(config.optimiser.clip_norm),
                     .loss_scale = loss_scale(config),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """--optimizer adamw in jobs of 1 and 2 ranks: the formula step by step, the slots in checkpoints, and resuming bit for bit; the latter for
-muon, too."""
+muon, too. --decay-mult in a step of sgd. Usage: optimiser_test.py [decays]"""
 import shutil
+import sys
 
 import h5py
 import numpy as np
@@ -69,8 +70,37 @@ def state_of(path):
         return file["state"][()]
 
 
+def check_decays(work):
+    """A step of sgd is w - rate (g + decay w), so runs that differ in the decay alone differ by rate times that part of w."""
+    job = [*WITHOUT_RULE, "--optimizer", "sgd", "--momentum", 0, "--sync", "gradients", "--weight-decay", 0.25, "--norm-weight-decay", 0.5, "--max-steps", 1]
+    factors = {"conv1": 0, "*.bn?": 2, "layer2": 0.5}
+    runs = {"start": ["--lr-mult", "*=0"], "plain": [], "multiplied": ["--decay-mult", ",".join(f"{p}={f}" for p, f in factors.items())]}
+    for name, words in runs.items():
+        train(2, f"{work}/decay-{name}", *job, *words)
+    start, plain, multiplied = (tensors(last(f"{work}/decay-{name}")) for name in runs)
+    seen = set()
+    for name, w in start.items():
+        # The last pattern that matches counts: layer2 for the norms in it.
+        factor = 0.5 if name.startswith("layer2.") else 2 if ".bn" in name else 0 if name.startswith("conv1.") else 1
+        decay = 0.25 if w.ndim > 1 else 0.5 if "bn" in name or ".downsample.1." in name else 0
+        expected = RATE * decay * (1 - factor) * w.astype(np.float64)
+        moved = multiplied[name].astype(np.float64) - plain[name]
+        limit = 2.0**-23 * np.abs(plain[name]).max()
+        assert np.abs(moved - expected).max() <= limit, (name, np.abs(moved - expected).max(), limit)
+        if np.abs(expected).max() > 100 * limit:
+            seen.add(factor)
+    check(seen == {0, 0.5, 2}, f"weight decays times 0, 0.5 and 2 by patterns: {seen}")
+    _, err = run(1, "train", *job, "--decay-mult", "layer9=2", "--output-dir", f"{work}/none", expect=2)
+    check("--decay-mult 'layer9' matches no parameter of resnet8" in err, "a pattern that matches nothing")
+    said, _ = run(1, "train", *job, "--decay-mult", "fc=0", "--output-dir", f"{work}/dry", "--dry-run", "--dry-run-seconds", 0)
+    check("decay-mult = fc=0\n" in said, "a dry run shows the factors")
+
+
 def main():
     with work_folder() as work:
+        if sys.argv[1:] == ["decays"]:
+            check_decays(work)
+            return
         check_formula(work)
         for mode, words in MODES.items():
             check_mode(work, mode, words)

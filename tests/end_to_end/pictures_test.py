@@ -109,6 +109,32 @@ def kinds(work):
     check("use 'convoy preview --data DIR'" in run(1, "preview", expect=2)[1], "no data set")
 
 
+def colours(work):
+    """PCA noise with the set's own components: its colours lie on a line, and the noise keeps to it."""
+    folder, along = f"{work}/line", np.array([40.0, 16.0, -24.0])
+    shares = np.linspace(-1, 1, 9)
+    for label in ("a", "b"):
+        os.makedirs(f"{folder}/{label}")
+        for i, share in enumerate(shares):
+            colour = tuple(int(v) for v in np.round(120 + share * along))
+            Image.new("RGB", (24, 24), colour).save(f"{folder}/{label}/{i}.png")
+    subprocess.run([PREPROCESS, "folder", "--source", folder, "--sizes", "16", "--out", f"{work}/line-set"], check=True, capture_output=True)
+
+    def shifts(*words):
+        rows, _ = sheet(work, "--data", f"{work}/line-set", "--flip", "none", "--pca-noise", 0.5, *words, samples=18, appearances=7)
+        return np.array([(picture - row[0][0]).mean((0, 1)) for row in rows for picture, _ in row[1:]])
+
+    length = np.linalg.norm(along)
+    own, other = shifts("--pca-noise-source", "data"), shifts()
+    sizes = own @ along / length
+    off = own - np.outer(sizes, along / length)
+    wanted = 0.5 * length * np.sqrt(np.mean(shares**2))
+    check(np.abs(off).max() < 3 and 0.8 < sizes.std() / wanted < 1.25, f"along the line, {sizes.std():.1f} levels of {wanted:.1f}, {np.abs(off).max():.1f} off it")
+    grey = np.array([0.5675, 0.5808, 0.5836])
+    sizes = other @ grey
+    check(0.8 < sizes.std() / (0.5 * 255 * 0.2175) < 1.25, f"ImageNet's brighten and darken by default, {sizes.std():.1f} levels")
+
+
 def worst(work):
     folder = f"{work}/photos"
     rng = np.random.default_rng(5)
@@ -147,6 +173,6 @@ def worst(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        cases = {case.__name__: case for case in (preview, kinds, worst)}
+        cases = {case.__name__: case for case in (preview, kinds, colours, worst)}
         for name in sys.argv[1:] or cases:
             cases[name](work_)

@@ -72,7 +72,7 @@ if calls < 5:
 # Every experiment is accepted by the program, resolved and planned, for images of the kind it is for.
 KINDS = {"tiny": [], "mnist": ["--synthetic-size", "28", "--synthetic-channels", "1"],
          "cifar10": ["--synthetic-size", "32"], "cifar100": ["--synthetic-size", "32", "--synthetic-classes", "100"],
-         "imagenet": []}
+         "imagenet": [], "finetune": []}
 for config in sorted((ROOT / "configs").glob("*.cfg")):
     call = [PROGRAMS["convoy"], "train", "--config", str(config), "--synthetic", "--dry-run", "--dry-run-seconds", "0", "--threads", "1",
             *KINDS[config.stem.split("_")[0]]]

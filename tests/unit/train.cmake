@@ -7,3 +7,4 @@ convoy_add_test(unit.train.timeline SOURCES train/timeline_test.cpp LINK convoy_
 convoy_add_test(unit.train.loop SOURCES train/loop_test.cpp LINK convoy_train)
 convoy_add_test(unit.train.class_weights SOURCES train/class_weights_test.cpp LINK convoy_train)
 convoy_add_test(unit.train.range_test SOURCES train/range_test_test.cpp LINK convoy_train)
+convoy_add_test(unit.train.colour_noise SOURCES train/colour_noise_test.cpp LINK convoy_train)

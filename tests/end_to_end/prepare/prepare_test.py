@@ -142,6 +142,10 @@ def check_normalisation(attributes, raw):
     pixels = np.stack([p for _, p in raw.values()]).reshape(-1, len(attributes["mean"])).astype(np.float64)
     check(np.allclose(attributes["mean"], pixels.mean(0), rtol=1e-12), "mean")
     check(np.allclose(attributes["std"], pixels.std(0), rtol=1e-12), "std")
+    if pixels.shape[1] == 3:
+        check(np.allclose(attributes["covariance"].reshape(3, 3), np.cov(pixels.T, bias=True), rtol=1e-10), "covariance of the colours")
+    else:
+        check("covariance" not in attributes, "no covariance without colours")
 
 
 def pixels_case(work):

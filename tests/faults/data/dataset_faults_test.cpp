@@ -26,7 +26,7 @@ struct Draft {
   DatasetShape images{Element::u8, {4, 3, 5, 2}}, labels{Element::i32, {4}}, ids{Element::i64, {4}},
       crc{Element::u32, {4}}, mean_image{Element::f32, {}};
   std::vector<std::string> class_names{"a", "b", "c"};
-  std::vector<double> mean{1, 2}, std{3, 4};
+  std::vector<double> mean{1, 2}, std{3, 4}, covariance{};
   std::string left_out;  ///< an attribute
   std::vector<std::int32_t> label_values{0, 1, 2, 0};
   std::vector<Index> id_values{0, 1, 2, 3};
@@ -50,6 +50,7 @@ void write_draft(const std::string& path, const Draft& draft) {
   put("class_names", draft.class_names);
   put("mean", draft.mean);
   put("std", draft.std);
+  if (!draft.covariance.empty()) put("covariance", draft.covariance);
   put("seed", Index{1});
   for (const char* name : {"source", "source_digest", "parameters"}) put(name, std::string("draft"));
   const std::vector<std::uint8_t> zeros(4096);
@@ -124,6 +125,19 @@ TEST(DataFaults, WrongAttributes) {
                            "mean", "std", "seed", "source", "parameters"}) {
     expect_refused({.left_out = name}, {std::string("attribute '") + name + "' is missing"});
   }
+}
+
+TEST(DataFaults, WrongCovariances) {
+  const DatasetShape images{Element::u8, {4, 3, 5, 3}};
+  const std::vector<double> three{1, 2, 3};
+  const auto refused = [&](std::vector<double> covariance, const char* said) {
+    expect_refused({.images = images, .mean = three, .std = three, .covariance = std::move(covariance)}, {said});
+  };
+  refused({1, 2, 3}, "'covariance' has 3 numbers, expected 9");
+  refused({4, 1, 0, 2, 4, 0, 0, 0, 4}, "'covariance' is no covariance (1 in row 0, column 1)");
+  refused({4, 0, 0, 0, -4, 0, 0, 0, 4}, "'covariance' is no covariance (-4 in row 1, column 1)");
+  refused({4, 0, 0, 0, 4, 0, 0, 0, std::nan("")}, "(nan in row 2, column 2)");
+  expect_refused({.covariance = {4, 0, 0, 0, 4, 0, 0, 0, 4}}, {"of images with three channels (these have 2)"});
 }
 
 TEST(DataFaults, IdOfAnotherSample) {

@@ -65,6 +65,10 @@ const Case cases[] = {
     {"zero_factor_in_fp32", "--lr-mult conv1=1e-50", "",
      "--lr-mult conv1=1e-50 ('conv1=1e-50' is 0 in fp32, the format of the arithmetic); allowed: a comma-separated list such as "
      "*.bias=2,conv1=0.1,stem.bias=1@3"},
+    {"decay_that_ends", "--decay-mult conv1=0@3", "",
+     "--decay-mult conv1=0@3 ('conv1=0@3' is not a number); allowed: a comma-separated list such as fc=0,layer4=0.5"},
+    {"decay_without_factor", "--decay-mult conv1", "",
+     "--decay-mult conv1 ('conv1' is not PATTERN=F); allowed: a comma-separated list such as fc=0,layer4=0.5"},
     {"one_in_fp32", "--label-smoothing 0.999999999", "",
      "--label-smoothing 0.999999999 ('0.999999999' is 1 in fp32, the format of the arithmetic); allowed: >= 0 and < 1"},
     {"infinite_in_fp32", "--clip-grad 1e39", "",

@@ -144,9 +144,13 @@ TEST(Hash, is_what_earlier_versions_wrote) {
       {"--balance classes", "6830be4c6144cb71"},
       {"--class-weights auto", "42180b34de74bd33"},
       {"--lr-mult conv1=0.5", "60584e183ff991a7"},
+      {"--decay-mult conv1=0.5", "c755694778066b9d"},
       {"--zero-init-residual", "0f85e29db551a992"},
       {"--model mobilenet_v3_small --norm-epsilon 1e-5 --norm-momentum 0.1", "4ab19dfd1f803382"},
       {"--model mobilenet_v3_small", "1d75b1508a641fc1"},
+      {"--model mobilenet_v3_small --width-mult 1", "1d75b1508a641fc1"},
+      {"--model mobilenet_v3_small --width-mult 0.5", "79a827d36ef8b0f7"},
+      {"--pca-noise 0.1 --pca-noise-source data", "6b118ba2f5527b07"},
   };
   for (const auto& [line, hash] : runs) EXPECT_EQ(hash_of(line), hash) << line;
 }

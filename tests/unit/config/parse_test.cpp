@@ -122,6 +122,31 @@ TEST(Parse, networks_by_other_programs_names) {
   EXPECT_EQ(train_error("--network swin_t"), "unknown model 'swin_t'; 'convoy models' lists the networks");
 }
 
+TEST(Parse, widths_in_names_of_mobilenets) {
+  for (const auto& [line, model, width] : {std::tuple{"--model mobilenet_v2 --width-mult 0.50", "mobilenet_v2", "0.5"},
+                                           {"--model mobilenet_v2 --width-mult 1.0", "mobilenet_v2", ""},
+                                           {"--model mobilenet0.25", "mobilenet_v1", "0.25"},
+                                           {"--model mobilenet1.0", "mobilenet_v1", ""},
+                                           {"--model MobileNetV2_0.75", "mobilenet_v2", "0.75"},
+                                           {"--model mobilenet_v2_1.0", "mobilenet_v2", ""},
+                                           {"--model mobilenetv2_050", "mobilenet_v2", "0.5"},
+                                           {"--model mobilenetv2_140", "mobilenet_v2", "1.4"},
+                                           {"--model mobilenetv1_100", "mobilenet_v1", ""}}) {
+    const TrainConfig config = train_config(line);
+    EXPECT_EQ(config.model.model, model) << line;
+    EXPECT_EQ(config.model.option("width-mult"), width) << line;
+    EXPECT_EQ(to_ini(parse_ini(to_ini(config))), to_ini(config)) << line;
+  }
+  EXPECT_EQ(
+      train_error("--model mobilenet0.5 --width-mult 0.25"),
+      "--model mobilenet0.5 is a network with width-mult 0.5, and --width-mult 0.25 says another; drop one of them");
+  EXPECT_EQ(train_error("--model mobilenetv2_x"), "unknown model 'mobilenetv2_x'; did you mean 'mobilenet_v2'?");
+  EXPECT_EQ(train_error("--model mobilenet_v2 --width-mult 0"),
+            "--width-mult 0 ('0' is out of range); allowed: > 0 and <= 100");
+  EXPECT_EQ(train_error("--model resnet50 --width-mult 0.5"),
+            "resnet50 has no width multiplier (got 0.5); leave it out");
+}
+
 TEST(Parse, underscores_are_hyphens) {
   const TrainConfig config =
       train_config("--batch_size 8 --weight_decay=1e-3 --activation leaky-relu --normalise per_image", "");

@@ -30,6 +30,7 @@ std::string another_value(const Option& option) {
                                                       {"resume", "auto"},
                                                       {"balance", "classes"},
                                                       {"lr-mult", "*.bias=2,stem.bias=0.5@3"},
+                                                      {"decay-mult", "*.bias=2,stem.bias=0.5"},
                                                       {"weights", "w.h5"},
                                                       {"num-layers", ""},
                                                       {"inject-fault", "nan@1@2"},

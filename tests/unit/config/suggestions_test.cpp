@@ -177,8 +177,8 @@ const Typed table[] = {
     {"grad-checkpointing", "--recompute auto"},
     {"opt-betas", "--beta1 and --beta2"},
     {"clip-mode", "--clip-grad-norm"},
-    {"wd-mult", "--norm-weight-decay"},
-    {"weight-decay-mult", "--bias-weight-decay"},
+    {"wd-mult", "=decay-mult"},
+    {"weight-decay-mult", "=decay-mult"},
     {"layer-decay", "--lr-mult"},
     // Our own names, shortened, lengthened or misspelt.
     {"epoch", "'--epochs'"},

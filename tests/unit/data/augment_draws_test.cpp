@@ -238,10 +238,10 @@ TEST_F(HostChanges, HslShiftsMoveWhatTheySay) {
 }
 
 TEST_F(HostChanges, LightingFollowsThePrincipalComponents) {
-  const auto shift = lighting_shift({0.1, 0, 0});
+  const auto shift = lighting_shift(imagenet_colours, {0.1, 0, 0});
   EXPECT_NEAR(shift[0], -255 * 0.1 * 0.2175 * 0.5675, 1e-3);
   EXPECT_NEAR(shift[2], -255 * 0.1 * 0.2175 * 0.5836, 1e-3);
-  EXPECT_NEAR(lighting_shift({0, 0, 1})[1], -255 * 0.0045 * 0.8140, 1e-3);
+  EXPECT_NEAR(lighting_shift(imagenet_colours, {0, 0, 1})[1], -255 * 0.0045 * 0.8140, 1e-3);
 }
 
 TEST(CheckAugment, RangesOutOfOrderAreUsageErrors) {

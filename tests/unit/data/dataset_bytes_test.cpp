@@ -23,6 +23,7 @@ DatasetInfo example() {
   info.labels_as = {1, -1};
   info.mean = {0.1, 128.25};
   info.std = {1.0 / 3, 64};
+  info.covariance = {4, -0.5, 4096};
   info.mean_image = {1.5F, -0.0F};
   info.source = "folder";
   info.encoding = "raw";
@@ -53,6 +54,7 @@ TEST(DatasetBytes, ComeBackAsTheyWere) {
   EXPECT_EQ(to.labels_as, from.labels_as);
   EXPECT_EQ(to.mean, from.mean);
   EXPECT_EQ(to.std, from.std);
+  EXPECT_EQ(to.covariance, from.covariance);
   EXPECT_EQ(to.mean_image, from.mean_image);
   EXPECT_EQ(to.source, "folder");
   EXPECT_EQ(to.encoding, "raw");

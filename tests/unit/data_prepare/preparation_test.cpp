@@ -57,6 +57,44 @@ TEST(Statistics, EqualADoubleSum) {
   }
 }
 
+TEST(Statistics, CovarianceEqualsADoubleSum) {
+  // Rows of 21 pixels: a whole vector and a rest. The three channels depend on one another.
+  constexpr Index images = 7, height = 5, width = 21, pixels = height * width;
+  const auto value = [](Index image, Index pixel, Index c) {
+    const Index grey = (image * 29 + pixel * pixel * 7) % 151;
+    return static_cast<std::uint8_t>(c == 0 ? grey : c == 1 ? 200 - grey : grey / 2 + pixel % 13);
+  };
+  PixelSums sums{std::vector<std::int64_t>(3), std::vector<std::int64_t>(3), std::vector<std::int64_t>(3)};
+  std::array<double, 3> means{};
+  for (Index i = 0; i < images; ++i) {
+    std::vector<std::uint8_t> image;
+    for (Index p = 0; p < pixels; ++p)
+      for (Index c = 0; c < 3; ++c) {
+        image.push_back(value(i, p, c));
+        means.at(static_cast<std::size_t>(c)) += value(i, p, c) / static_cast<double>(images * pixels);
+      }
+    const ImageSums own = sum_channels({image.data(), height, width, 3, 3 * width});
+    for (std::size_t c = 0; c < 3; ++c) {
+      sums.sum[c] += static_cast<std::int64_t>(own.sum.at(c));
+      sums.squares[c] += static_cast<std::int64_t>(own.squares.at(c));
+      sums.products[c] += static_cast<std::int64_t>(own.products.at(c));
+    }
+  }
+  const Normalisation result = normalisation_of(sums, images * pixels);
+  ASSERT_EQ(result.covariance.size(), 9U);
+  for (Index a = 0; a < 3; ++a)
+    for (Index b = 0; b < 3; ++b) {
+      double sum = 0;
+      for (Index i = 0; i < images; ++i)
+        for (Index p = 0; p < pixels; ++p)
+          sum += (value(i, p, a) - means.at(static_cast<std::size_t>(a))) *
+                 (value(i, p, b) - means.at(static_cast<std::size_t>(b)));
+      EXPECT_NEAR(result.covariance[static_cast<std::size_t>(a * 3 + b)], sum / (images * pixels), 1e-9) << a << b;
+    }
+  EXPECT_EQ(result.covariance[1], result.covariance[3]);
+  EXPECT_NEAR(result.covariance[1], -result.covariance[0], 1e-9) << "200 - grey";
+}
+
 TEST(Statistics, OfImageNetSizeDoNotOverflow) {
   // 1.3 million white images of 500x400: the squares sum to 1.7e16 a channel, n times that passes 64 bits.
   PixelSums white;

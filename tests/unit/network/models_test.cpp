@@ -275,6 +275,11 @@ TEST(Models, VariantsThatAModelLacksAreErrors) {
       {"resnet50", "dropout"});
   expect_usage_error(
       [] {
+        build_graph({.model = "resnet50", .options = {{"width-mult", "0.5"}}});
+      },
+      {"resnet50 has no width multiplier (got 0.5)"});
+  expect_usage_error(
+      [] {
         build_graph({.model = "resnet50", .options = {{"resnet-version", "v3"}}});
       },
       {"resnet50", "'v3'", "v1.5"});

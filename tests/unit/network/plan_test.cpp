@@ -199,6 +199,26 @@ TEST(Plan, RatesGoByPatternsAndTheLastOneHolds) {
   });
 }
 
+TEST(Plan, DecaysGoByPatternsAndTheLastOneHolds) {
+  const Graph graph = build_graph({.model = "resnet20"});
+  const PlanSpec spec{.weight_decay = 0.5F,
+                      .norm_weight_decay = 0.25F,
+                      .decay_multipliers = {{"*.bn?", 4}, {"layer1", 0.5F}, {"layer1.0.conv1", 0}, {"fc", 0.25F}}};
+  const Plan plan = make_plan(graph, spec);
+  for (const auto& [name, decay] : {std::pair{"conv1.weight", 0.5F},
+                                    {"layer2.0.bn1.bias", 1.0F},
+                                    {"layer1.1.bn2.bias", 0.125F},
+                                    {"layer1.1.conv2.weight", 0.25F},
+                                    {"layer1.0.conv1.weight", 0.0F},
+                                    {"fc.weight", 0.125F},
+                                    {"fc.bias", 0.0F}})
+    EXPECT_EQ(plan.table.find(name)->decay, decay) << name;
+  EXPECT_EQ(plan.digest, make_plan(graph, {}).digest);
+  expect_error(Exit::usage, {"--decay-mult 'layer7' matches no parameter of resnet20"}, [&] {
+    make_plan(graph, {.decay_multipliers = {{"layer7", 2}}});
+  });
+}
+
 TEST(Digest, StaysWhereTheModelStays) {
   const GraphSpec spec{.model = "resnet20", .classes = 10};
   const std::uint64_t digest = make_plan(build_graph(spec), {}).digest;

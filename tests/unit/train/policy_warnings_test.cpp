@@ -50,7 +50,10 @@ TEST(PolicyWarnings, OfGroups) {
 
 /// What is said of options of resnet20 at a peak learning rate of 0.1.
 std::string warned(const TrainConfig& config) {
-  const Plan plan = make_plan(build_graph({.model = "resnet20"}), {.frozen = config.frozen});
+  const Plan plan = make_plan(build_graph({.model = "resnet20"}),
+                              {.weight_decay = static_cast<float>(config.optimiser.weight_decay),
+                               .norm_weight_decay = static_cast<float>(config.optimiser.norm_weight_decay),
+                               .frozen = config.frozen});
   std::string text;
   for (const std::string& one : option_warnings(config, 0.1, plan)) text += one;
   return text;
@@ -93,6 +96,20 @@ TEST(OptionWarnings, OfRareClassesAndFrozenParameters) {
   EXPECT_EQ(warned(config), "");
   config.frozen = {"conv1"};
   EXPECT_TRUE(says(warned(config), "--lr-mult 'conv1' has no effect"));
+}
+
+TEST(OptionWarnings, OfDecaysThatAreMultipliedInVain) {
+  TrainConfig config;
+  config.decay_multipliers = {{"conv1", 0.5}, {"bn1", 0}};
+  EXPECT_EQ(warned(config), "");
+  config.decay_multipliers = {{"*.bn?", 2}};
+  EXPECT_TRUE(says(warned(config),
+                   "--decay-mult '*.bn?' has no effect: the parameters that it matches have a weight decay of 0"));
+  config.optimiser.norm_weight_decay = 1e-4;
+  EXPECT_EQ(warned(config), "");
+  config.frozen = {"layer*"};
+  EXPECT_TRUE(
+      says(warned(config), "--decay-mult '*.bn?' has no effect: none of the parameters that it matches trains"));
 }
 
 }  // namespace
