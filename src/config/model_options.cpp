@@ -176,6 +176,7 @@ OptionGroup device_options(DeviceConfig& device) {
   add(word_option("device", device.device, {"auto", "cpu", "cuda"},
                   "auto takes CUDA where it is built in and a GPU is found; cuda never falls back to cpu"))
       .decides_bits()
+      .answers({{"gpu*", "use cuda"}, {"cuda:*", "use cuda: local rank i of a host takes its GPU i"}})
       .only_rounds();
   add(number_option("threads", "N", device.threads, from_to(0, 4096),
                     "compute threads per rank; 0: as many as the rank has cores"))

@@ -260,7 +260,7 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
            const ReadText& read_text, const ReadOwn& read_own = {}) {
   std::string path;
   groups.push_back(general_options(path));
-  const Names names(groups, foreign_hint);
+  const Names names(groups, [&command](const std::string& name) { return foreign_hint(command, name); });
   CommandLine line = read_command_line("convoy " + command, names, words);
   std::vector<Assignment> assignments;
   for (const auto& assignment : line.assignments) {

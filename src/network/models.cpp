@@ -38,7 +38,11 @@ std::string stem_of(const std::string& name) { return name.substr(0, name.find_f
   const std::string name = plain_name(model), stem = stem_of(name);
   std::vector<std::string> alike = names;
   std::erase_if(alike, [&](const std::string& other) { return stem_of(other) != stem; });
-  const std::string meant = name == stem && !alike.empty() ? "" : nearest(name, alike.empty() ? names : alike);
+  // Of a family it is the rest that was misspelt.
+  std::vector<std::string> rests;
+  for (const std::string& other : alike) rests.push_back(other.substr(stem.size()));
+  std::string meant = alike.empty() ? nearest(name, names) : nearest(name.substr(stem.size()), rests);
+  if (!alike.empty() && !meant.empty()) meant = stem + meant;
   if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
   if (!alike.empty())
     fail(Exit::usage, "unknown model '{}'; networks of this family are {}", model, fmt::join(alike, ", "));

@@ -119,6 +119,11 @@ TEST(Parse, networks_by_other_programs_names) {
       "them");
   EXPECT_EQ(train_error("--network squeezenet"),
             "unknown model 'squeezenet'; networks of this family are squeezenet1_0, squeezenet1_1");
+  EXPECT_EQ(
+      train_error("--network efficientnet_v2_s").find("unknown model 'efficientnet_v2_s'; networks of this family"), 0U)
+      << "no network is near";
+  EXPECT_EQ(train_error("--network mobilenet_v3_larg"),
+            "unknown model 'mobilenet_v3_larg'; did you mean 'mobilenet_v3_large'?");
   EXPECT_EQ(train_error("--network swin_t"), "unknown model 'swin_t'; 'convoy models' lists the networks");
 }
 
