@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <regex>
 
 #include "core/errors.hpp"
 #include "core/text.hpp"
@@ -108,7 +109,11 @@ std::optional<NamedNetwork> find_network(const std::string& name, const std::str
     return std::nullopt;
   };
   const std::string plain = plain_name(name);
-  if (depth.empty()) return find(plain);
+  if (depth.empty()) {
+    if (auto found = find(plain)) return found;
+    static const std::regex apart("([a-z])_([0-9])");  // `resnet_50`, `vgg-16`
+    return find(std::regex_replace(plain, apart, "$1$2"));
+  }
   const bool ends_in_digit = !plain.empty() && std::isdigit(static_cast<unsigned char>(plain.back())) != 0;
   const auto joined = ends_in_digit ? std::nullopt : find(plain + depth);
   return joined ? joined : find(plain + '_' + depth);
