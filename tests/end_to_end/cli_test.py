@@ -2,6 +2,7 @@
 """The program's own surface: help, version, wrong usage, dry run, plans, benchmarks; and names in documents and configs."""
 import csv
 import io
+import json
 import math
 import os
 import pathlib
@@ -285,6 +286,9 @@ def artifacts():
              "--image-size", 28, "--resume", "auto", ranks=2)
         text, _ = call("status", out)
         check("stopped by --max-steps 2 before the end of the run" in text and "finished" not in text, "status of a part of a run")
+        with open(f"{out}/metrics.jsonl", encoding="utf-8") as file:
+            end = json.loads(file.read().splitlines()[-1])
+        check(end["event"] == "end" and (end["result"], end["stop"]) == ("stopped", "--max-steps 2") and str(end["exit"]) == "0", f"and of its last event: {end}")
         text, _ = call("inspect", "checkpoint", out)
         check("replicas      2 (written by 2 ranks)" in text and "2 steps and 40 images in all" in text,
               "inspect checkpoint: position")
