@@ -354,6 +354,10 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
   add(number_option("megabytes", "MB", config.megabytes, from_to(0, 1 << 20),
                     "comm: size of a message, MB of 10^6 bytes; 0: several sizes"))
       .also({"mb"});
+  add(switch_option(
+          "forward", config.forward,
+          "compute: only the forward pass, as evaluation does it: with running statistics, without gradients"))
+      .also({"inference"});
   add(switch_option("gradients", config.gradients, "compute: also all-reduce the gradients, overlapped with backward"));
   add(switch_option("reproducible", config.reproducible, "all-reduce along a fixed tree of the ranks"));
   add(word_option("backend", config.backend, {"auto", "mpi", "nccl", "all"},
