@@ -91,6 +91,17 @@ Option sizes_option(Recipe& recipe) {
   return option;
 }
 
+Option fit_option(Recipe& recipe) {
+  Option option = choice_option<Fit>("resize", recipe.fit, {{"squash", Fit::squash}, {"crop", Fit::crop}},
+                                     "raw: squash the image into the square, or crop its central square");
+  option.set = [choose = option.set](const std::string& text) {
+    if (text.find_first_not_of("0123456789") == std::string::npos)
+      throw BadValue("is a size: give it as --sizes, with --resize crop to keep the shape of what is seen");
+    choose(text);
+  };
+  return option;
+}
+
 Option center_crop_option(Recipe& recipe) {
   Option option{.name = "center-crop", .help = "the same as --resize crop", .allowed = "true, false"};
   option.set = [&recipe](const std::string& text) {
@@ -187,17 +198,23 @@ OptionGroup image_options(PrepareSpec& spec) {
       .add(choice_option<Encoding>("encoding", recipe.encoding, {{"raw", Encoding::raw}, {"jpeg", Encoding::jpeg}},
                                    "store squares of pixels, or JPEG files as they are; default: raw if --sizes, "
                                    "--resize, --center-crop or --mean-image asks for squares, else jpeg"))
+      .answers({{".jpg", "use jpeg"},
+                {".jpeg", "use jpeg"},
+                {"jpg", "use jpeg"},
+                {".png", "use raw, which keeps pixels as they are"},
+                {"png", "use raw, which keeps pixels as they are"}})
       .print = [] { return std::string(); };  // other options choose
   group.add(sizes_option(recipe));
-  group.add(choice_option<Fit>("resize", recipe.fit, {{"squash", Fit::squash}, {"crop", Fit::crop}},
-                               "raw: squash the image into the square, or crop its central square"));
+  group.add(fit_option(recipe));
   group.add(center_crop_option(recipe));
   group.add(choice_option<Channels>("color", recipe.channels, {{"rgb", Channels::rgb}, {"grey", Channels::grey}},
                                     "which channels to store"));
   group.add(number_option("max-resolution", "N", recipe.max_resolution, from_to(0, 65500),
                           "jpeg: shrink images with a longer side; 0: none"));
-  group.add(number_option("quality", "N", recipe.quality, from_to(1, 100),
-                          "jpeg: quality of images that have to be encoded anew"));
+  group
+      .add(number_option("quality", "N", recipe.quality, from_to(1, 100),
+                         "jpeg: quality of images that have to be encoded anew"))
+      .also({"jpeg-quality"});
   group.add(
       number_option("compress-probability", "P", recipe.compress_probability, from_to(0, 1),
                     "jpeg: share of images to encode anew at --quality although they could be stored as they are"));
@@ -316,8 +333,38 @@ std::string advice(const std::string& name) {
       {"no-shuffle", "samples are always shuffled, by --seed"},
       {"write-mode", "use --encoding raw or jpeg"},
       {"image-size", "use --sizes"},
-      {"val-split", "use --train-ratio, the share of train"}};
+      {"val-split", "use --train-ratio, the share of train"},
+      {"test-ratio", "use --train-ratio, the share of train; the rest is val"},
+      {"pack-label", "an image has one label: --label-column says which of several"},
+      {"num-label", "an image has one label: --label-column says which of several"},
+      {"label-width", "an image has one label: --label-column says which of several"},
+      {"list", "no list has to be made; the kind 'list' takes one that is there"},
+      {"chunks", "use --partitions"},
+      {"shards", "use --partitions"},
+      {"nsplit", "use --partitions, and mpirun -np N for as many ranks, which share the work"},
+      {"part", "the ranks of mpirun -np N share the work and write all partitions"},
+      {"inter-method", "images are resized as Pillow does it, bilinear with antialiasing"},
+      {"unchanged", "use --encoding jpeg, which keeps the files as they are"},
+      {"chunk-size", "leave it out; images are handed to the threads one by one"},
+      {"filekey", "use --keep-names"},
+      {"s3-bucket", "use --source s3://BUCKET/PREFIX"},
+      {"bucket", "use --source s3://BUCKET/PREFIX"}};
   const auto at = known.find(name);
+  return at == known.end() ? "" : at->second;
+}
+
+/// Sets that have to be something else before, and what; empty: no such kind is known.
+std::string conversion_of(const std::string& word) {
+  constexpr const char* pixels =
+      "write its images as PNG files into a folder for each class, and prepare that: 'convoy-preprocess folder "
+      "--source DIR --encoding raw --out OUT'";
+  constexpr const char* files =
+      "write its encoded images as they are into a folder for each class ('convoy-preprocess folder') or into tar "
+      "archives ('convoy-preprocess webdataset')";
+  static const std::map<std::string, std::string> known{
+      {"hdf5", pixels}, {"h5", pixels},  {"npy", pixels},     {"npz", pixels},      {"numpy", pixels},
+      {"lmdb", files},  {"tfds", files}, {"tfrecord", files}, {"tfrecords", files}, {"parquet", files}};
+  const auto at = known.find(lower(word));
   return at == known.end() ? "" : at->second;
 }
 
@@ -468,6 +515,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     if (word == "inspect") return parse_folder<InspectSpec>(word, rest);
     return parse_source(*find_source(word), rest);
   }
+  if (const std::string how = conversion_of(word); !how.empty())
+    fail(Exit::usage, "convoy-preprocess does not read '{}'; {}", word, how);
   const std::string best = meant_kind(word, known);
   fail(Exit::usage, "unknown kind '{}'; {}", word,
        best.empty() ? fmt::format("give one of {}; see --help", fmt::join(known, ", "))

@@ -31,9 +31,17 @@ EngineSpec engine_spec(const BenchConfig& config, const GraphSpec& model, int ra
   spec.device = config.device;
   spec.plan.replicas = ranks;
   spec.plan.frozen = config.frozen;
-  spec.sizes = {{.input = input, .height = model.image_size, .width = model.image_size, .train_sizes = {config.batch}}};
+  spec.sizes = {{.input = input, .height = model.image_size, .width = model.image_size}};
+  if (config.forward) {
+    spec.sizes[0].eval_size = config.batch;
+    spec.sizes[0].eval_input = input;
+  } else {
+    spec.sizes[0].train_sizes = {config.batch};
+  }
   return spec;
 }
+
+bool sums_gradients(const BenchConfig& config) { return config.gradients && !config.forward; }
 
 }  // namespace
 
@@ -41,7 +49,8 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
     : model_(with_usual_input(config.model, config.classes, config.channels, config.data.image_size)),
       engine_(make_engine(communicator, build_graph(model_), engine_spec(config, model_, communicator.size()))),
       rank_(communicator.rank()),
-      batch_(config.batch) {
+      batch_(config.batch),
+      forward_(config.forward) {
   make_images(rank_);
   Engine& engine = *engine_;
   const TransportChoice choice = choose_transport({.backend = config.backend == "all" ? "auto" : config.backend,
@@ -52,7 +61,7 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
                                   {.replicas = communicator.size(),
                                    .reproducible = config.reproducible,
                                    .max_count = std::max(engine.plan().table.block(), engine.layout().count())});
-  if (config.gradients) {
+  if (sums_gradients(config)) {
     SyncSpec spec = gradient_sums(communicator.size(), communicator.size(), rank_);
     spec.reproducible = config.reproducible;
     sync_ = make_sync(spec, {.backend = engine.backend(),
@@ -64,7 +73,7 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
     own_ = {engine.backend().allocate(engine.layout().count()), engine.layout().count()};
   }
   engine.upload(set(), engine.initial_set(1), *collectives_);
-  step_samples_ = config.gradients ? batch_ * communicator.size() : batch_;
+  step_samples_ = sums_gradients(config) ? batch_ * communicator.size() : batch_;
   resident_ = engine.backend().keep_resident(pixels_.data(), batch_, static_cast<Index>(pixels_.size()) / batch_);
   in_flight_.emplace(engine.backend(), *collectives_);
 }
@@ -89,14 +98,25 @@ void ComputeBench::step(Index number, Launch launch) {
   Engine& engine = *engine_;
   Backend& backend = engine.backend();
   backend.set_step({.learning_rate = 1e-3F, .seed = 1, .step = number, .options = {{0.9}}});
-  const ReplayKey key{.samples = batch_, .replica = rank_};
-  engine.feed(key, {.samples = samples_,
+  const Batch batch{.samples = samples_,
                     .images = resident_ >= 0 ? nullptr : pixels_.data(),
                     .resident = resident_,
                     .valid_count = batch_,
                     .replica = sync_ ? rank_ : 0,
                     .scale = 1.F / static_cast<float>(step_samples_),
-                    .norm_scale = 1.F / static_cast<float>(batch_)});
+                    .norm_scale = 1.F / static_cast<float>(batch_)};
+  if (forward_) {
+    program().feed(batch);
+    const auto pass = [&] { program().launch(0, set()); };
+    if (launch == Launch::replayed)
+      backend.replay(ReplayKey::of_evaluation(0, 0, set()).hash(), pass);
+    else
+      pass();
+    in_flight_->launched("an earlier pass");
+    return;
+  }
+  const ReplayKey key{.samples = batch_, .replica = rank_};
+  engine.feed(key, batch);
   const auto body = [&] {
     for (std::size_t stage = 0; stage < engine.stages().size(); ++stage) {
       if (launch == Launch::eager)
@@ -161,14 +181,13 @@ BenchTimes ComputeBench::run(Communicator& communicator, Index warmup, Index ste
 
 StepProfile ComputeBench::profile(Index steps, Precision precision) {
   Backend& backend = engine_->backend();
-  Program& program = engine_->training(batch_);
-  StepProfile profile(program.parts(), backend.measure_ceilings({.precision = precision}), batch_);
-  program.time_parts();
+  StepProfile profile(program().parts(), backend.measure_ceilings({.precision = precision}), batch_);
+  program().time_parts();
   for (Index i = 0; i < steps; ++i) {
     const auto begin = real_clock().now();
     step(steps_done_++, Launch::eager);
     settle();
-    profile.add(program.part_seconds(), seconds_since(begin));
+    profile.add(program().part_seconds(), seconds_since(begin));
   }
   return profile;
 }
@@ -210,9 +229,15 @@ void describe_step(const Communicator& communicator, const BenchConfig& config, 
 
 Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   const std::string csv = link_target(config.csv);
-  if (!config.machine.empty() && config.gradients && communicator.size() > 1) {
-    if (communicator.rank() == 0)
-      log::report_error("--machine takes the time of a step without all-reduce; give --no-gradients");
+  std::string wrong;
+  if (config.forward && !config.machine.empty())
+    wrong = "--machine takes the time of a training step; drop --forward";
+  else if (config.forward && config.device.recompute != Recompute::off)
+    wrong = "--recompute has no effect on --forward, which keeps nothing for backward; drop one of them";
+  else if (!config.machine.empty() && config.gradients && communicator.size() > 1)
+    wrong = "--machine takes the time of a step without all-reduce; give --no-gradients";
+  if (!wrong.empty()) {
+    if (communicator.rank() == 0) log::report_error(wrong);
     return Exit::usage;
   }
   ComputeBench bench(communicator, config);
@@ -230,12 +255,14 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
       cost_of(engine.plan().graph, model.image_size, model.image_size, find_frozen(engine.plan().graph, config.frozen));
   log::info("{}, {}x{}x{}, {} x batch {}, {}; {}", engine.plan().graph.model, model.channels, model.image_size,
             model.image_size, counted(communicator.size(), "rank"), config.batch,
-            config.gradients ? "gradients summed over the ranks" : "ranks alone", engine.chosen_device());
+            config.forward     ? "forward alone"
+            : config.gradients ? "gradients summed over the ranks"
+                               : "ranks alone",
+            engine.chosen_device());
   if (!engine.backend().host_reads())
     log::info("{}; graph launches: {:.2f} per step; allocations in the timed steps: {}; all-reduce: {}",
               engine.backend().describe(), times.graph_launches, times.allocations, bench.transport());
-  log::info("activations: {:.1f} MB per rank",
-            static_cast<double>(engine.training(config.batch).arena_floats()) * 4 / 1e6);
+  log::info("activations: {:.1f} MB per rank", static_cast<double>(bench.program().arena_floats()) * 4 / 1e6);
   if (const std::string text = engine.recomputation(); !text.empty()) log::info("recomputation: {}", text);
   log::info("images/s: {:.2f} in all; per rank: {}", total, print_ranks(rates));
   if (engine.backend().host_reads()) {
@@ -245,8 +272,9 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
   }
   log::info("step: mean {:.2f} ms, min {:.2f} ms of {} steps; waiting for the all-reduce {:.2f} ms (slowest rank)",
             slowest[0] * 1e3, slowest[1] * 1e3, config.steps, slowest[2] * 1e3);
-  log::info("training: {:.1f} GFLOP/s in all ({:.3f} GFLOP per image); loss {:.4f}", total * cost.training_flops / 1e9,
-            cost.training_flops / 1e9, bench.loss());
+  const double flops = config.forward ? 2 * cost.macs : cost.training_flops;
+  log::info("{}: {:.1f} GFLOP/s in all ({:.3f} GFLOP per image); loss {:.4f}", config.forward ? "forward" : "training",
+            total * flops / 1e9, flops / 1e9, bench.loss());
   if (config.profile) {
     const StepProfile profile = bench.profile(config.steps, config.device.precision);
     if (communicator.rank() == 0) {

@@ -20,7 +20,8 @@ struct BenchTimes {
   Index allocations = 0;         ///< on the device, in all timed steps
 };
 
-/// One rank's replica of a training job on images in memory, stepping as the trainer does.
+/// One rank's replica of a training job on images in memory, stepping as the trainer does; or with --forward, a rank of
+/// an evaluation.
 class ComputeBench {
  public:
   /// Collective.
@@ -32,6 +33,8 @@ class ComputeBench {
   StepProfile profile(Index steps, Precision precision);
 
   Engine& engine() const { return *engine_; }
+  /// What a step runs.
+  Program& program() const { return forward_ ? engine_->evaluation() : engine_->training(batch_); }
   const GraphSpec& model() const { return model_; }
   /// How the sums travel.
   const std::string& transport() const { return transport_; }
@@ -51,6 +54,7 @@ class ComputeBench {
   std::unique_ptr<Engine> engine_;
   int rank_;
   Index batch_, step_samples_ = 0;
+  bool forward_;
   std::vector<std::uint8_t> pixels_;
   std::vector<SampleSpec> samples_;
   std::string transport_;

@@ -127,7 +127,12 @@ OptionGroup augment_options(DataConfig& data) {
           "random operations on colour and shape: RandAugment, TrivialAugmentWide, or AutoAugment's ImageNet policy",
           {{"ra", Policy::rand}, {"ta_wide", Policy::trivial}, {"imagenet", Policy::autoaugment}}))
       .also({"aa"})
-      .answers({{"augmix", "Convoy has no AugMix"},
+      .answers({{"augmix*", "Convoy has no AugMix"},
+                {"rand-*",
+                 "it is timm's; use randaugment with --randaugment-magnitude, which ends at --randaugment-bins - 1 and "
+                 "not at 10"},
+                {"original*", "use autoaugment"},
+                {"v0*", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"},
                 {"cifar10", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"},
                 {"svhn", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"}})
       .decides_bits();

@@ -199,7 +199,7 @@ OptionGroup length_options(TrainConfig& config) {
   add(std::move(batch)).also({"bs"}).decides_bits();
   add(number_option("global-batch", "N", config.global_batch, from_to(0, Index{1} << 40),
                     "images of all replicas in one step; 0: --batch-size times the replicas"))
-      .also({"optimizer-batch-size", "macrobatch-size"})
+      .also({"optimizer-batch-size", "macrobatch-size", "mini-batch-size"})
       // Beside --batch-size it only repeats what that and the replicas say.
       .decides_bits_where([&config] { return !config.batch_given; });
   add(number_option("epochs", "EPOCHS", config.epochs, epochs_above(0), "length of the run and of the schedule"))
@@ -261,14 +261,14 @@ OptionGroup evaluation_options(TrainConfig& config) {
           "is printed, and counts for no best and no --patience"))
       .also({"epochs-between-evals", "eval-frequency"});
   add(number_option("eval-batch-size", "N", config.eval_batch, from_to(1, 1 << 24), "images per rank in one batch"))
-      .also({"val-batch-size"});
+      .also({"val-batch-size", "validation-batch-size"});
   add(topk_option(config.topk));
   add(number_option("target-accuracy", "PERCENT", config.target_accuracy, from_to(0, 100),
                     "stop when top-1 on the val split reaches this; 0: off"));
   add(number_option("patience", "N", config.patience, at_least(0),
                     "stop after N validations in a row without a new best top-1; 0: off"))
       .also({"early-stopping-patience"});
-  add(switch_option("skip-eval", config.skip_eval, "never evaluate"));
+  add(switch_option("skip-eval", config.skip_eval, "never evaluate")).also({"training-only"});
   add(number_option("val-image-size", "PIXELS", config.data.val_image_size, from_to(0, 16384),
                     "height and width of the network input in validation, pixels; 0: --image-size"))
       .also({"val-crop-size"});
@@ -386,6 +386,10 @@ std::vector<OptionGroup> options_of(BenchConfig& config) {
   add(number_option("megabytes", "MB", config.megabytes, from_to(0, 1 << 20),
                     "comm: size of a message, MB of 10^6 bytes; 0: several sizes"))
       .also({"mb"});
+  add(switch_option(
+          "forward", config.forward,
+          "compute: only the forward pass, as evaluation does it: with running statistics, without gradients"))
+      .also({"inference"});
   add(switch_option("gradients", config.gradients, "compute: also all-reduce the gradients, overlapped with backward"));
   add(switch_option("reproducible", config.reproducible, "all-reduce along a fixed tree of the ranks"));
   add(word_option("backend", config.backend, {"auto", "mpi", "shared", "nccl", "all"},

@@ -283,6 +283,7 @@ struct BenchConfig {
   std::string backend = "auto";  ///< --backend; comm: also `all`, every one that is possible
   bool cuda_aware = false;
   bool gradients = true;  ///< compute: with a reduction of gradients over the ranks
+  bool forward = false;   ///< compute: the forward pass of an evaluation, and no training
   bool profile = false;   ///< compute: a table of the parts of a step
   bool strong = false;    ///< scaling: the batch is that of all ranks together
   std::string csv;        ///< scaling, compute with profile: file; empty: none

@@ -8,13 +8,14 @@ OptionGroup source_options(DataConfig& data) {
   auto& synthetic = data.synthetic_spec;
   OptionGroup group{"Data set", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(text_option("data", "DIR", data.folder, "folder that convoy-preprocess wrote")).also({"data-path", "data-dir"});
+  add(text_option("data", "DIR", data.folder, "folder that convoy-preprocess wrote"))
+      .also({"data-path", "data-dir", "data-root"});
   add(text_option("train-data", "DIR", data.train_folder, "folder of the train split; default: --data"))
       .also({"data-train", "train-dir", "train-data-path"});
   add(text_option("val-data", "DIR", data.val_folder, "folder of the val split; default: --data"))
       .also({"data-val", "val-dir", "eval-data-path"});
   add(switch_option("synthetic", data.synthetic, "train on generated images instead of a data set"))
-      .also({"synthetic-data", "dummy"})
+      .also({"synthetic-data", "use-synthetic-data", "dummy"})
       .decides_bits();
   add(number_option("synthetic-samples", "N", synthetic.samples, at_least(1),
                     "number of images in the synthetic train split"))

@@ -141,6 +141,7 @@ OptionGroup sync_options(SyncConfig& sync) {
       .decides_bits_where(compressed_by(Compression::top_k));
   add(number_option(words_of(Compression::power_sgd).setting, "N", sync.compression.rank, from_to(1, 64),
                     "rank of the factors of each weight matrix that --wire powersgd sends"))
+      .also({"powersgd-rank"})
       .decides_bits_where(compressed_by(Compression::power_sgd));
   add(switch_option(
           "reproducible", sync.reproducible,
@@ -203,7 +204,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
       .also({"ckpt-dir"});
   add(number_option("save-every", "EPOCHS", checkpoint.save_every, from_to(0, most_epochs),
                     "epochs between two checkpoints; 0: save only at the end"))
-      .also({"save-period", "checkpoint-freq"});
+      .also({"save-period", "save-frequency", "checkpoint-freq"});
   add(number_option("save-every-steps", "STEPS", checkpoint.save_every_steps, at_least(0),
                     "steps between two checkpoints; 0: off"))
       .also({"recovery-interval"});
@@ -230,7 +231,9 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
       throw BadValue("names weights that torchvision downloads, and Convoy downloads nothing");
     checkpoint.weights = text;
   };
-  add(std::move(weights)).also({"initial-checkpoint", "pretrained-from-file", "load-model-weights-dir"});
+  add(std::move(weights))
+      .also({"initial-checkpoint", "pretrained-from-file", "pretrained-path", "pretrained-model-checkpoint-path",
+             "load-model-weights-dir"});
   return group;
 }
 
@@ -249,7 +252,7 @@ OptionGroup output_options(OutputConfig& output) {
   add(std::move(name));
   add(number_option("print-freq", "STEPS", output.print_every, at_least(1), "steps between two progress lines"))
       .short_form('p')
-      .also({"disp-batches", "log-interval"});
+      .also({"disp-batches", "log-interval", "log-steps"});
   add(switch_option("tensorboard", output.tensorboard, "write TensorBoard event files"));
   add(number_option("monitor", "STEPS", output.monitor, at_least(0),
                     "every N steps, record norm, range, mean and histogram of parameters and gradients; 0: off"));

@@ -140,13 +140,14 @@ OptionGroup model_options(GraphSpec& model) {
   add(norm_option("norm-momentum", model, &GraphSpec::norm_momentum, &Norms::momentum, from_to(0, 1),
                   "share of the new batch in the running statistics of batch norm"))
       .also({"bn-momentum"})
-      .default_depends("0.1; 0.01 for mobilenet_v3")
+      .default_depends("0.1; 0.01 for mobilenet_v3 and efficientnet_b5 to b7")
       .decides_bits();
   add(in_fp32(norm_option("norm-epsilon", model, &GraphSpec::norm_epsilon, &Norms::epsilon, above(0),
                           "added to the variance in batch norm"),
               above(0)))
       .also({"bn-epsilon", "bn-eps"})
-      .default_depends("1e-05; 0.001 for mobilenet_v3, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
+      .default_depends(
+          "1e-05; 0.001 for mobilenet_v3, efficientnet_b5 to b7, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
       .decides_bits();
   add(word_option("initialiser", model.initialiser,
                   {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},
@@ -186,6 +187,7 @@ OptionGroup device_options(DeviceConfig& device) {
   add(word_option("device", device.device, {"auto", "cpu", "cuda"},
                   "auto takes CUDA where it is built in and a GPU is found; cuda never falls back to cpu"))
       .decides_bits()
+      .answers({{"gpu*", "use cuda"}, {"cuda:*", "use cuda: local rank i of a host takes its GPU i"}})
       .only_rounds();
   add(number_option("threads", "N", device.threads, from_to(0, 4096),
                     "compute threads per rank; 0: as many as the rank has cores"))

@@ -40,7 +40,16 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
       .also({"opt", "optimiser"})
       .answers({{"lbsgd",
                  "MXNet's is SGD with a warm-up: use sgd with --lr-scaling linear and --warmup-epochs; with its "
-                 "warmup_strategy 'lars' it is lars"}})
+                 "warmup_strategy 'lars' it is lars"},
+                {"dcasgd", "it corrects gradients that come late, and none does here: use sgd"},
+                {"sgld", "Convoy adds no noise; the closest is sgd"},
+                {"lion", "the closest is signum, whose steps are signs of a momentum, too"},
+                {"ftrl", "the closest is adagrad"},
+                {"adadelta", "the closest is rmsprop"},
+                {"adamax", "the closest is adam"},
+                {"ftml", "the closest is adam"},
+                {"nadam", "the closest is adam"},
+                {"radam", "the closest is adam with --warmup-epochs"}})
       .decides_bits()
       .hashed_by_old_names({{"sgd", "momentum"}});
   for (const RuleOption& option : options_of_rules()) add(option_of(option, optimiser));
@@ -104,6 +113,8 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
                             {"cosineannealinglr", Decay::cosine},
                             {"polynomial", Decay::poly}}))
       .also({"lr-scheduler", "sched", "lr-mode"})
+      .answers({{"tanh", "the closest is cosine"},
+                {"cosineannealingwarmrestarts", "no schedule starts again; the closest is cosine"}})
       .decides_bits();
   Option steps = list_option("lr-step-epochs", "E,E", schedule.step_epochs, epochs_above(0),
                              "multistep: multiply by --lr-factor at these epochs; step: every so many epochs");
@@ -116,7 +127,7 @@ OptionGroup schedule_options(OptimiserConfig& optimiser) {
   add(std::move(steps)).also({"decay-milestones", "lr-decay-epoch", "lr-step-size"}).decides_bits();
   add(number_option("lr-factor", "F", schedule.factor, {.low = 0, .high = 1, .low_excluded = true},
                     "factor of step, multistep and plateau; of exponential, in each epoch"))
-      .also({"lr-gamma", "decay-rate"})
+      .also({"lr-gamma", "lr-decay", "decay-rate"})
       .decides_bits();
   add(number_option("lr-patience", "N", schedule.patience, at_least(0),
                     "plateau: multiply by --lr-factor after more than N validations in a row without a new best"))

@@ -57,8 +57,10 @@ std::vector<OptionGroup> options_of(PhaseConfig& phase);
 const std::vector<std::string>& phase_keys();
 
 /// What to write instead of an option of other training programs (`amp`, `kv-store`; hyphens, no dashes in front):
-/// `use --precision fp16 or bf16`. Empty: no such name is known.
-std::string foreign_hint(const std::string& name);
+/// `use --precision fp16 or bf16`. `command`: of Convoy, as `train`. Empty: no such name is known.
+std::string foreign_hint(const std::string& command, const std::string& name);
+/// All names that have a hint in training, also patterns (see is_pattern_of), as the table has them.
+std::vector<std::string> foreign_names();
 /// The same for a command (`eval`, `preprocess`).
 std::string foreign_command(const std::string& name);
 

@@ -260,7 +260,7 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
            const ReadText& read_text, const ReadOwn& read_own = {}) {
   std::string path;
   groups.push_back(general_options(path));
-  const Names names(groups, foreign_hint);
+  const Names names(groups, [&command](const std::string& name) { return foreign_hint(command, name); });
   CommandLine line = read_command_line("convoy " + command, names, words);
   std::vector<Assignment> assignments;
   for (const auto& assignment : line.assignments) {
@@ -516,9 +516,9 @@ BenchConfig parse_bench(const std::vector<std::string>& words, const ReadText& r
   const Given given = fill("bench", options_of(config), words, read_text);
   config.what = one_of("bench", given, {"compute", "scaling", "io", "comm"});
   allow_positional("convoy bench", given.positional, 1);
-  if (config.profile && config.what != "compute")
-    fail(Exit::usage, "--profile is for 'convoy bench compute', and this is 'convoy bench {}'; leave it out",
-         config.what);
+  if ((config.profile || config.forward) && config.what != "compute")
+    fail(Exit::usage, "--{} is for 'convoy bench compute', and this is 'convoy bench {}'; leave it out",
+         config.profile ? "profile" : "forward", config.what);
   if (!config.csv.empty() && config.what != "scaling" && !config.profile)
     fail(Exit::usage,
          "'convoy bench {}' has no table for --csv; use it with 'bench scaling' or 'bench compute --profile'",

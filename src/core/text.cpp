@@ -35,6 +35,29 @@ bool begin_alike(const std::string& a, const std::string& b) {
   return a[0] == b[0] || (b.size() > 1 && a[0] == b[1]) || (a.size() > 1 && a[1] == b[0]);
 }
 
+/// Edits that are a typing error in a word of that many letters.
+std::size_t most_edits(std::size_t letters) { return letters < 6 ? 1 : letters < 12 ? 2 : 3; }
+
+std::vector<std::string> parts_of(const std::string& folded) {
+  std::vector<std::string> parts(1);
+  for (const char c : folded) {
+    if (c == '-') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// Names of as many parts differ by typing errors if each part does: `min-np` is no `min-lr`.
+bool parts_are_alike(const std::string& a, const std::string& b) {
+  const std::vector<std::string> of_a = parts_of(a), of_b = parts_of(b);
+  return of_a.size() != of_b.size() ||
+         std::equal(of_a.begin(), of_a.end(), of_b.begin(),
+                    [](const auto& x, const auto& y) { return count_edits(x, y) <= most_edits(x.size()); });
+}
+
 /// Bytes of the character in UTF-8 (RFC 3629) at the beginning; 0: none is there.
 std::size_t character_size(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
@@ -85,12 +108,13 @@ std::string shell_word(const std::string& text) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& words) {
   const std::string folded = fold(word);
-  std::size_t fewest = (word.size() < 6 ? 1 : word.size() < 12 ? 2 : 3) + 1;
+  std::size_t fewest = most_edits(word.size()) + 1;
   std::string best;
   for (const std::string& candidate : words) {
     const std::string known = fold(candidate);
     const std::size_t edits = count_edits(folded, known);
-    if (edits < fewest && edits < std::max(word.size(), candidate.size()) && begin_alike(folded, known)) {
+    if (edits < fewest && edits < std::max(word.size(), candidate.size()) && begin_alike(folded, known) &&
+        parts_are_alike(folded, known)) {
       fewest = edits;
       best = candidate;
     }

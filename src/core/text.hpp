@@ -46,8 +46,8 @@ std::string base64(std::span<const std::uint8_t> bytes);
 std::string shell_word(const std::string& text);
 
 /// The entry of `words` that a user who typed `word` most likely meant: fewest edits (insert, delete, replace, swap of
-/// neighbours), case and - against _ not counted; the first of equals. Empty when nothing is close enough to be a
-/// typing error: one edit below 6 letters, two below 12, else three, and the first letter is no other one.
+/// neighbours), case and - against _ not counted; the first of equals. Empty if none is a typing error away: one edit
+/// below 6 letters, two below 12, else three, also of each part between hyphens, and the first letter is no other one.
 std::string nearest(const std::string& word, const std::vector<std::string>& words);
 
 /// A text file's content as its reader wants it: without the byte order mark of UTF-8 that some editors put before it.

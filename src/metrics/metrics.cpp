@@ -145,12 +145,13 @@ void Metrics::tensors(const std::string& group, Index step, const std::vector<Te
 }
 
 void Metrics::event(const std::string& what, const std::map<std::string, std::string>& texts,
-                    const std::map<std::string, double>& numbers) {
+                    const std::map<std::string, EventNumber>& numbers) {
   state_->append(run_line(what, texts, numbers));
   const auto exit = numbers.find("exit");
   if (!state_->events || exit == numbers.end()) return;
-  const bool goes_on = exit->second == static_cast<double>(Exit::stopped);
-  if (!goes_on) state_->events->write_end(exit->second == 0 ? EventFile::Result::success : EventFile::Result::failure);
+  const Index code = std::get<Index>(exit->second);
+  if (code != static_cast<Index>(Exit::stopped))
+    state_->events->write_end(code == 0 ? EventFile::Result::success : EventFile::Result::failure);
 }
 
 void Metrics::progress(const StepProgress& now) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/counters.hpp"
@@ -36,6 +37,7 @@ struct StepProgress {
 
 struct ValidationRecord {
   Index epoch = 0, step = 0, images = 0;
+  Index images_seen = 0;     ///< in training, until then
   CounterValues counters{};  ///< as shown
   double seconds = 0;
   int k = 5;
@@ -45,6 +47,7 @@ struct ValidationRecord {
 
 struct EpochRecord {
   Index epoch = 0, images = 0;
+  Index images_seen = 0;     ///< of the run, at the end of the epoch
   CounterValues counters{};  ///< as shown
   double seconds = 0, rate = 0;
   double data_seconds = 0, compute_seconds = 0, comm_seconds = 0;
@@ -52,6 +55,9 @@ struct EpochRecord {
   Index group_sent_bytes = -1;  ///< the same of averages within groups of replicas; -1: there are no groups
   RankSpread ranks;             ///< with one rank there is nothing to compare
 };
+
+/// A count is written as a whole number.
+using EventNumber = std::variant<Index, double>;
 
 struct TensorSummary {
   std::string name;
@@ -93,7 +99,7 @@ class Metrics {
   void tensors(const std::string& group, Index step, const std::vector<TensorSummary>& summaries);  ///< --monitor
   /// {"split":"run", ...}: everything needed to repeat the run, and the final result.
   void event(const std::string& what, const std::map<std::string, std::string>& texts,
-             const std::map<std::string, double>& numbers);
+             const std::map<std::string, EventNumber>& numbers);
   /// Overwrites the last line of a terminal; nothing elsewhere. Allocates nothing.
   void progress(const StepProgress& now);
   bool has_epochs() const;

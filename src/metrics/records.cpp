@@ -84,8 +84,11 @@ std::string train_line(const StepRecord& record, Index steps, int ranks, int k) 
 }
 
 std::string validation_line(const ValidationRecord& record) {
-  Json json =
-      Json::object({{"split", "val"}, {"epoch", record.epoch}, {"step", record.step}, {"images", record.images}});
+  Json json = Json::object({{"split", "val"},
+                            {"epoch", record.epoch},
+                            {"step", record.step},
+                            {"images", record.images},
+                            {"images_seen", record.images_seen}});
   add_counters(json, record.counters, record.k);
   for (std::size_t i = 0; i < counter_table.size(); ++i)
     if (counter_table[i].percent)
@@ -98,7 +101,11 @@ std::string validation_line(const ValidationRecord& record) {
 
 std::string epoch_line(const EpochRecord& record, Index step) {
   const double known = record.data_seconds + record.compute_seconds + record.comm_seconds;
-  Json json = Json::object({{"split", "epoch"}, {"epoch", record.epoch}, {"step", step}, {"images", record.images}});
+  Json json = Json::object({{"split", "epoch"},
+                            {"epoch", record.epoch},
+                            {"step", step},
+                            {"images", record.images},
+                            {"images_seen", record.images_seen}});
   for (std::size_t i = 0; i < counter_table.size(); ++i)
     if (counter_table[i].console_width > 0) json[counter_table[i].name] = record.counters[i];
   json.set({{"lr", record.rate},
@@ -135,10 +142,11 @@ std::string epoch_line(const EpochRecord& record, Index step) {
 }
 
 std::string run_line(const std::string& what, const std::map<std::string, std::string>& texts,
-                     const std::map<std::string, double>& numbers) {
+                     const std::map<std::string, EventNumber>& numbers) {
   Json json = Json::object({{"split", "run"}, {"event", what}, {"time", utc_now()}});
   for (const auto& [name, text] : texts) json[name] = text;
-  for (const auto& [name, value] : numbers) json[name] = value;
+  for (const auto& [name, value] : numbers)
+    std::visit([&json, &name = name](const auto number) { json[name] = number; }, value);
   return line_of(json);
 }
 

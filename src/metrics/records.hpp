@@ -25,7 +25,7 @@ std::string validation_line(const ValidationRecord& record);
 /// `step`: steps done at the end of the epoch.
 std::string epoch_line(const EpochRecord& record, Index step);
 std::string run_line(const std::string& what, const std::map<std::string, std::string>& texts,
-                     const std::map<std::string, double>& numbers);
+                     const std::map<std::string, EventNumber>& numbers);
 std::string monitor_line(const std::string& group, Index step, const std::vector<TensorSummary>& summaries);
 
 class EpochTable;

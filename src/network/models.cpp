@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <regex>
 
 #include "core/errors.hpp"
 #include "core/text.hpp"
@@ -38,7 +39,11 @@ std::string stem_of(const std::string& name) { return name.substr(0, name.find_f
   const std::string name = plain_name(model), stem = stem_of(name);
   std::vector<std::string> alike = names;
   std::erase_if(alike, [&](const std::string& other) { return stem_of(other) != stem; });
-  const std::string meant = name == stem && !alike.empty() ? "" : nearest(name, alike.empty() ? names : alike);
+  // Of a family it is the rest that was misspelt.
+  std::vector<std::string> rests;
+  for (const std::string& other : alike) rests.push_back(other.substr(stem.size()));
+  std::string meant = alike.empty() ? nearest(name, names) : nearest(name.substr(stem.size()), rests);
+  if (!alike.empty() && !meant.empty()) meant = stem + meant;
   if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
   if (!alike.empty())
     fail(Exit::usage, "unknown model '{}'; networks of this family are {}", model, fmt::join(alike, ", "));
@@ -105,7 +110,11 @@ std::optional<NamedNetwork> find_network(const std::string& name, const std::str
     return std::nullopt;
   };
   const std::string plain = plain_name(name);
-  if (depth.empty()) return find(plain);
+  if (depth.empty()) {
+    if (auto found = find(plain)) return found;
+    static const std::regex apart("([a-z])_([0-9])");  // `resnet_50`, `vgg-16`
+    return find(std::regex_replace(plain, apart, "$1$2"));
+  }
   const bool ends_in_digit = !plain.empty() && std::isdigit(static_cast<unsigned char>(plain.back())) != 0;
   const auto joined = ends_in_digit ? std::nullopt : find(plain + depth);
   return joined ? joined : find(plain + '_' + depth);

@@ -68,9 +68,9 @@ struct NamedNetwork {
   std::map<std::string, std::string> options = {};  ///< as in GraphSpec
 };
 
-/// The network that a user means who writes `name`: also in capitals, with hyphens or as MXNet's and other programs
-/// call it (`resnext50`, `resnet50_v2`). `depth`: digits that are given apart from the name; may be empty. Nothing: no
-/// family knows it.
+/// The network that a user means who writes `name`: also in capitals, with hyphens (`ResNet-50`) or as MXNet's and
+/// other programs call it (`resnext50`, `resnet50_v2`). `depth`: digits that are given apart from the name; may be
+/// empty. Nothing: no family knows it.
 std::optional<NamedNetwork> find_network(const std::string& name, const std::string& depth = {});
 /// Throws Error(usage) for an unknown model (naming the nearest) or an option that the model doesn't have.
 Graph build_graph(const GraphSpec& spec);

@@ -114,8 +114,28 @@ const Names::Entry* Names::find(const std::string& name) const {
   return at == entries_.end() ? nullptr : &at->second;
 }
 
+bool Names::knows_options_of(const std::string& advice) const {
+  bool elsewhere = false;  // within 'convoy ...'
+  for (std::size_t at = 0; at < advice.size(); ++at) {
+    const std::string_view rest = std::string_view(advice).substr(at);
+    if (rest.front() == '\'') elsewhere = rest.starts_with("'convoy");
+    if (elsewhere || !rest.starts_with("--")) continue;
+    const auto end = std::min(advice.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-", at), advice.size());
+    if (find(advice.substr(at + 2, end - at - 2)) == nullptr) return false;
+    at = end - 1;
+  }
+  return true;
+}
+
 std::string Names::hint(const std::string& name, const char* dashes) const {
-  if (const std::string advice = advice_ ? advice_(name) : ""; !advice.empty()) return "; " + advice;
+  // Advice about training says nothing to a command without these options, and a likeness would be chance.
+  if (const std::string advice = advice_ ? advice_(name) : ""; !advice.empty())
+    return knows_options_of(advice) ? "; " + advice : "";
+  if (const auto dot = name.rfind('.'); dot != std::string::npos) {  // FFCV's `lr.lr`
+    const std::string rest = name.substr(dot + 1);
+    const Entry* entry = find(rest);
+    return entry == nullptr ? hint(rest, dashes) : fmt::format("; did you mean '{}{}'?", dashes, entry->option->name);
+  }
   constexpr std::size_t most = 4;
   std::vector<std::string> documented, others;
   for (const auto& [known, entry] : entries_) {
@@ -190,7 +210,7 @@ void set_option(const Option& option, const Assignment& given) {
   } catch (const BadValue& e) {
     std::string remedy = option.allowed.empty() ? "" : "; allowed: " + option.allowed;
     for (const ForeignValue& one : option.foreign)
-      if (is_same_word(one.value, given.value)) remedy = "; " + one.hint + remedy;
+      if (is_pattern_of(one.value, given.value)) remedy = "; " + one.hint + remedy;
     fail(Exit::usage, "{} ('{}' {}){}", given.origin, given.value, e.what(), remedy);
   }
 }

@@ -29,18 +29,21 @@ class Names {
     const Option* option = nullptr;
     bool negated = false;  ///< the --no- form of a switch
   };
-  /// What to do instead of giving a name that no option has; empty: nothing is known of it.
+  /// What to do instead of giving a name that no option has; empty: nothing is known of it. Options of another command
+  /// stand in quotes with it, as in `use 'convoy train --weights PATH'`.
   using Advice = std::function<std::string(const std::string& name)>;
 
   explicit Names(const std::vector<OptionGroup>& groups, Advice advice = {});
   const Entry* find(const std::string& name) const;
-  /// `; did you mean '--lr'?` or nothing: the advice, else an option that is the same word but for an s, options that
-  /// begin with it, one that was misspelt, options that hold it as a word.
+  /// `; did you mean '--lr'?` or nothing: the advice, if it names no option that is not here; else an option that
+  /// stands behind a section and a dot, is the same word but for an s, options that begin with it, one that was
+  /// misspelt, options that hold it as a word.
   std::string hint(const std::string& name, const char* dashes) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
  private:
   void add(const Option& option, const std::string& name);
+  bool knows_options_of(const std::string& advice) const;
   std::map<std::string, Entry> entries_;
   Advice advice_;
 };

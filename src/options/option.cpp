@@ -102,6 +102,12 @@ bool is_same_word(const std::string& a, const std::string& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
+bool is_pattern_of(const std::string& pattern, const std::string& word) {
+  if (!pattern.ends_with('*')) return is_same_word(pattern, word);
+  const std::size_t length = pattern.size() - 1;
+  return word.size() >= length && is_same_word(pattern.substr(0, length), word.substr(0, length));
+}
+
 Option text_option(std::string name, std::string value, std::string& to, std::string help) {
   Option option{.name = std::move(name), .value = std::move(value), .help = std::move(help)};
   option.set = [&to](const std::string& text) { to = text; };

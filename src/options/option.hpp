@@ -49,7 +49,7 @@ struct Renamed {
   std::string now, then;
 };
 
-/// A value that other programs have, and what to write instead: `use --model-file`.
+/// A value that other programs have (a pattern, see is_pattern_of), and what to write instead: `use --model-file`.
 struct ForeignValue {
   std::string value, hint;
 };
@@ -154,6 +154,8 @@ std::string print_number(float value);
 std::vector<std::string> split_list(const std::string& text);
 /// Hyphens and underscores are the same.
 bool is_same_word(const std::string& a, const std::string& b);
+/// Is it the same word, or with a pattern that ends in *, does the word begin so?
+bool is_pattern_of(const std::string& pattern, const std::string& word);
 
 /// Joined by commas.
 template <class T>

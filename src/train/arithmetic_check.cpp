@@ -246,7 +246,7 @@ void ArithmeticCheck::tell() const {
   const double percent = whole > 0 ? 100 * seconds_ / whole : 0;
   log::info("arithmetic: {} repeated by other ranks, always the same bits; that took {:.2f} % of the time",
             counted(checks_, "step"), percent);
-  job_.metrics->event("arithmetic", {}, {{"checks", static_cast<double>(checks_)}, {"percent_of_time", percent}});
+  job_.metrics->event("arithmetic", {}, {{"checks", checks_}, {"percent_of_time", percent}});
 }
 
 std::string ArithmeticCheck::checked_by() const {

@@ -98,8 +98,7 @@ void SpikeGuard::step_done(LoopState& state) {
       roll_back(state, spike);
     } else if (job_->shape.rank == 0) {
       log::warn("{} (--spike-factor): --on-spike rollback would go back to a checkpoint", spike);
-      job_->metrics->event("spike", {{"action", "warn"}},
-                           {{"step", static_cast<double>(state.position.step)}, {"loss", loss}});
+      job_->metrics->event("spike", {{"action", "warn"}}, {{"step", state.position.step}, {"loss", loss}});
     }
   }
   interval_begin_ = state.position.step;
@@ -145,12 +144,11 @@ void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped{}",
             spike, path, from, counted(undone, "step"),
             aside.empty() ? "" : fmt::format("; the checkpoints since then are in '{}'", aside));
-  job.metrics->event(
-      "spike", {{"action", "rollback"}, {"checkpoint", path}},
-      {{"step", static_cast<double>(state.position.step)},
-       {"checkpoint_step", static_cast<double>(from)},
-       {"undone_steps", static_cast<double>(undone)},
-       {"skipped_images", static_cast<double>(state.position.images - found.file.meta.position.images)}});
+  job.metrics->event("spike", {{"action", "rollback"}, {"checkpoint", path}},
+                     {{"step", state.position.step},
+                      {"checkpoint_step", from},
+                      {"undone_steps", undone},
+                      {"skipped_images", state.position.images - found.file.meta.position.images}});
 }
 
 }  // namespace convoy

@@ -71,12 +71,12 @@ void log_start(const TrainingJob& job) {
                       {"model", plan.graph.model},
                       {"device", job.engine->backend().describe()},
                       {"checkpoint", job.resume ? job.resume->path : std::string()}},
-                     {{"seed", static_cast<double>(job.config.seed)},
+                     {{"seed", static_cast<Index>(job.config.seed)},
                       {"ranks", job.shape.ranks},
                       {"replicas", job.shape.replicas},
-                      {"global_batch", static_cast<double>(job.shape.global_batch)},
-                      {"other_val", job.resume && job.resume->other_val ? 1.0 : 0.0},
-                      {"step", static_cast<double>(job.state.position.step)}});
+                      {"global_batch", job.shape.global_batch},
+                      {"other_val", job.resume && job.resume->other_val ? 1 : 0},
+                      {"step", job.state.position.step}});
   job.state_file->update([&](RunState& run) {
     const Position& position = job.state.position;
     run.run = job.attempt.record.run;

@@ -463,13 +463,15 @@ Exit TrainingJob::finish(LastValidation validation) {
   if (saved != Exit::ok) return saved;
   if (trial != nullptr) trial->take(estimate, at.step, seconds_since(saving));
   if (finished) {
-    if (at.step < shape.total_steps && !state.ends_early) report.tell_limit(state);
+    if (is_part()) report.tell_limit(state);
     return Exit::ok;
   }
   log::info("stopped on request ({}) at epoch {}, step {}; {}", name_of(state.stop), at.data_epoch() + 1, at.step,
             how_to_continue(config, shape.ranks));
   return Exit::stopped;
 }
+
+bool TrainingJob::is_part() const { return state.position.step < shape.total_steps && !state.ends_early; }
 
 Exit TrainingJob::save_last() {
   report.tell(RunStage::save, state);
@@ -502,11 +504,19 @@ Exit TrainingJob::end(Exit code) const {
   const Index skipped = may_skip ? data->skipped(communicator) : 0;
   if (metrics == nullptr) return code;
   if (metrics->has_epochs()) log::info("{}", metrics->table());
-  std::map<std::string, double> numbers{{"exit", static_cast<double>(code)}};
+  std::map<std::string, EventNumber> numbers{{"exit", static_cast<Index>(code)}};
   if (checkpointing.best_top1 >= 0) numbers["best_top1"] = checkpointing.best_top1;
-  if (spikes.undone_steps() > 0) numbers["undone_steps"] = static_cast<double>(spikes.undone_steps());
-  if (may_skip) numbers["skipped_samples"] = static_cast<double>(skipped);
-  metrics->event("end", {{"result", code == Exit::ok ? "finished" : "stopped"}}, numbers);
+  if (spikes.undone_steps() > 0) numbers["undone_steps"] = spikes.undone_steps();
+  if (may_skip) numbers["skipped_samples"] = skipped;
+  std::map<std::string, std::string> texts{{"result", "stopped"}};
+  if (code == Exit::stopped) {
+    texts["stop"] = name_of(state.stop);
+  } else if (code == Exit::ok && is_part()) {
+    texts["stop"] = state.limit;
+  } else if (code == Exit::ok) {
+    texts["result"] = "finished";
+  }
+  metrics->event("end", texts, numbers);
   if (skipped > 0)
     log::warn("{}: {} stood in (--on-corrupt skip)", counted(skipped, "damaged sample"),
               skipped == 1 ? "a neighbour" : "neighbours");

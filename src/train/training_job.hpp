@@ -80,6 +80,8 @@ struct TrainingJob {
   /// Collective. Saves, and says how the job ends.
   Exit finish(LastValidation validation);
   /// Collective.
+  /// The job ends, by --max-steps or --run-epochs, before the run does.
+  bool is_part() const;
   Exit save_last();
   Exit leave_to_newer() const;
   /// Collective. Rank 0 logs the end of the run's metrics.

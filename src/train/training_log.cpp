@@ -108,6 +108,7 @@ void TrainingLog::log_interval(const LoopState& state) {
   tell_slow_hosts(ranks, record.epoch);
   job_.metrics->epoch({.epoch = record.epoch,
                        .images = whole.images,
+                       .images_seen = record.images_seen,
                        .counters = whole.counters,
                        .seconds = whole.seconds,
                        .rate = record.rate,

@@ -41,6 +41,7 @@ void Validation::run(LoopState& state) {
   ValidationRecord record = *result;
   record.epoch = at.step_in_epoch == 0 ? at.epoch : at.epoch + 1;
   record.step = at.step;
+  record.images_seen = at.images;
   job_.estimate.validation_done(seconds_since(begin), record.images);
   if (job_.metrics != nullptr) job_.metrics->validation(record);
   Checkpointing& checkpointing = job_.checkpointing;

@@ -2,6 +2,7 @@
 """The program's own surface: help, version, wrong usage, dry run, plans, benchmarks; and names in documents and configs."""
 import csv
 import io
+import json
 import math
 import os
 import pathlib
@@ -246,6 +247,11 @@ def benches():
         check(rate > 0 and abs(rate * seconds - 2 * 3 * 8) < 0.006 * rate + 1, "bench compute: images of 2 ranks by their CPU time")
         loss = float(re.search(r"loss ([\d.]+)", out).group(1))
         check(1 < loss < 4, "a new network's loss is near ln 10")
+    out, _ = call("bench", "compute", "--forward", "--model", "resnet8", "--batch-size", 8, "--steps", 3, "--warmup-steps", 1, "--threads", 1, "--profile", ranks=2)
+    plan, _ = call("models", "resnet8", "--format", "csv")
+    macs = float(next(csv.DictReader(io.StringIO(plan)))["MMACs"])
+    check(f"({2 * macs / 1e3:.3f} GFLOP per image)" in out and "2 ranks x batch 8, forward alone" in out, f"bench compute --forward: two FLOP for each of {macs} million MACs")
+    check(" forward " in out and " backward " not in out, "and nothing runs backward")
     for model in ("squeezenet1_0", "squeezenet1_1", "alexnet", "vgg11"):  # without norms the start of the weights decides
         out, _ = call("bench", "compute", "--model", model, "--batch-size", 4, "--classes", 10, "--image-size", 64, "--steps", 1, "--warmup-steps", 0, "--threads", 1)
         loss = float(re.search(r"loss ([\d.]+)", out).group(1))
@@ -263,7 +269,9 @@ def benches():
         step = float(re.search(r"([\d.]+) +100.0  a step of 8 images", out).group(1))
         check(0 < sum(map(float, rows)) < 1.2 * step, "and they lie within the step")
         check(float(re.search(r"(-?[\d.]+) +-?[\d.]+  outside the parts", out).group(1)) >= 0, "what is outside the parts isn't negative")
-    for words, wrong in ((("io", "--synthetic", "--profile"), "--profile is for 'convoy bench compute'"), (("comm", "--csv", "x"), "has no table for --csv")):
+    for words, wrong in ((("io", "--synthetic", "--profile"), "--profile is for 'convoy bench compute'"),
+                         (("scaling", "--forward"), "--forward is for 'convoy bench compute'"), (("compute", "--forward", "--machine", "x"), "drop --forward"),
+                         (("compute", "--forward", "--recompute", "all"), "--recompute has no effect on --forward"), (("comm", "--csv", "x"), "has no table for --csv")):
         _, err = call("bench", *words, expect=2)
         check(wrong in err, wrong)
 
@@ -285,6 +293,9 @@ def artifacts():
              "--image-size", 28, "--resume", "auto", ranks=2)
         text, _ = call("status", out)
         check("stopped by --max-steps 2 before the end of the run" in text and "finished" not in text, "status of a part of a run")
+        with open(f"{out}/metrics.jsonl", encoding="utf-8") as file:
+            end = json.loads(file.read().splitlines()[-1])
+        check(end["event"] == "end" and (end["result"], end["stop"]) == ("stopped", "--max-steps 2") and str(end["exit"]) == "0", f"and of its last event: {end}")
         text, _ = call("inspect", "checkpoint", out)
         check("replicas      2 (written by 2 ranks)" in text and "2 steps and 40 images in all" in text,
               "inspect checkpoint: position")

@@ -17,11 +17,14 @@ struct Form {
   Index size;           ///< of torchvision's validation
   float dropout;
 };
-constexpr std::array<Form, 5> forms = {{{"efficientnet_b0", 1.0, 1.0, 224, 0.2F},
+constexpr std::array<Form, 8> forms = {{{"efficientnet_b0", 1.0, 1.0, 224, 0.2F},
                                         {"efficientnet_b1", 1.0, 1.1, 240, 0.2F},
                                         {"efficientnet_b2", 1.1, 1.2, 288, 0.3F},
                                         {"efficientnet_b3", 1.2, 1.4, 300, 0.3F},
-                                        {"efficientnet_b4", 1.4, 1.8, 380, 0.4F}}};
+                                        {"efficientnet_b4", 1.4, 1.8, 380, 0.4F},
+                                        {"efficientnet_b5", 1.6, 2.2, 456, 0.4F},
+                                        {"efficientnet_b6", 1.8, 2.6, 528, 0.5F},
+                                        {"efficientnet_b7", 2.0, 3.1, 600, 0.5F}}};
 
 const Form* find_form(const std::string& model) {
   const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return model == each.name; });
@@ -87,19 +90,25 @@ Family efficientnet_family() {
   names.reserve(forms.size());
   for (const Form& form : forms) names.emplace_back(form.name);
   return {.names = names,
-          .help = {"efficientnet_b0 to b4: squeeze and excitation, SiLU; without stochastic depth"},
+          .help = {"efficientnet_b0 to b7: squeeze and excitation, SiLU; without stochastic depth"},
           .options = {dropout_option()},
           .published = {{"efficientnet_b0", 77.69},
                         {"efficientnet_b1", 78.64},
                         {"efficientnet_b2", 80.61},
                         {"efficientnet_b3", 82.01},
-                        {"efficientnet_b4", 83.38}},
+                        {"efficientnet_b4", 83.38},
+                        {"efficientnet_b5", 83.44},
+                        {"efficientnet_b6", 84.01},
+                        {"efficientnet_b7", 84.12}},
           .has = [](const std::string& model) { return find_form(model) != nullptr; },
           .usual_input =
               [](const GraphSpec& spec) {
                 return UsualInput{1000, 3, find_form(spec.model)->size};
               },
-          .build = build_efficientnet};
+          .build = build_efficientnet,
+          .norms = [](const std::string& model) {  // torchvision's from b5 on
+            return model >= "efficientnet_b5" ? Norms{.epsilon = 1e-3F, .momentum = 0.01F} : Norms{};
+          }};
 }
 
 }  // namespace convoy

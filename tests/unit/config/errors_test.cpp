@@ -93,7 +93,7 @@ const Case cases[] = {
     {"fraction", "--train-fraction 0", "", "--train-fraction 0 ('0' is out of range); allowed: > 0 and <= 1"},
     {"smoothing", "--label-smoothing 1", "", "--label-smoothing 1 ('1' is out of range); allowed: >= 0 and < 1"},
     {"choice", "--sync weight", "", "--sync weight ('weight' is not one of the choices); allowed: weights, gradients"},
-    {"word", "--device gpu", "", "--device gpu ('gpu' is not one of the choices); allowed: auto, cpu, cuda"},
+    {"word", "--device gpu", "", "--device gpu ('gpu' is not one of the choices); use cuda; allowed: auto, cpu, cuda"},
     {"list", "--lr-step-epochs 3,,6 --lr-schedule multistep", "",
      "--lr-step-epochs 3,,6 ('3,,6' is not a number); allowed: a comma-separated list of numbers > 0 and <= 1000000000"},
     {"empty_value", "--name=", "", "option '--name' needs a value"},

@@ -3,10 +3,13 @@
 // none; never with a wrong one.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <set>
 #include <string>
+#include <tuple>
 
 #include "config/options.hpp"
+#include "config/parse.hpp"
+#include "core/errors.hpp"
 #include "options/command_line.hpp"
 
 namespace convoy {
@@ -180,6 +183,82 @@ const Typed table[] = {
     {"wd-mult", "=decay-mult"},
     {"weight-decay-mult", "=decay-mult"},
     {"layer-decay", "--lr-mult"},
+    // Names that are one or two letters from another thing of ours.
+    {"train-steps", "--max-steps"},
+    {"rec-val", "convoy-preprocess recordio"},
+    {"eval-dir", "--output-dir"},
+    {"min-crop-size", "--min-random-area"},
+    {"local-sgd-steps", "--local-steps"},
+    {"mode", "'convoy train' or 'convoy evaluate'"},
+    {"min-np", "number of ranks"},
+    {"train-crop-mode", "--crop resized"},
+    {"lr-base-scale", "--lr-scaling linear"},
+    {"min-crop-side", silent},
+    {"train-stops", silent},
+    // MXNet, GluonCV, imagenet18, Ray.
+    {"data-train-idx", "recordio"},
+    {"use-rec", "recordio"},
+    {"lr-decay", "=lr-factor"},
+    {"use-pretrained", "--weights PATH"},
+    {"save-frequency", "=save-every"},
+    {"kv-store", "dist_async"},
+    {"phases", "[phase.N]"},
+    {"vmtouch", "--data-cache ram"},
+    {"scale-lr", "--lr-scaling linear"},
+    {"use-tta", "--flip-test"},
+    {"skip-auto-shutdown", "no machines"},
+    {"s3-bucket", "s3://BUCKET/PREFIX"},
+    {"label-file", "--label-file FILE"},
+    {"redis-address", "the launcher gives this"},
+    // TensorFlow's models, webdataset, LBANN.
+    {"use-synthetic-data", "=synthetic"},
+    {"pretrained-model-checkpoint-path", "=weights"},
+    {"enable-lars", "--optimizer lars"},
+    {"export-dir", "'convoy export'"},
+    {"all-reduce-alg", "--backend auto"},
+    {"log-steps", "=print-freq"},
+    {"steps-per-loop", "without being asked"},
+    {"valshards", "'convoy-preprocess webdataset'"},
+    {"trainsize", "--limit-train-batches"},
+    {"mini-batch-size", "=global-batch"},
+    {"data-filedir-train", "--data DIR"},
+    {"data-store-cache", "--data-cache ram"},
+    {"procs-per-node", "the launcher gives this"},
+    {"partition", "sbatch"},
+    {"exit-after-setup", "--dry-run"},
+    // Horovod, PyTorch, timm.
+    {"np", "mpirun -np N"},
+    {"use-adasum", "no Adasum"},
+    {"cycle-time-ms", "--fusion-threshold-mb"},
+    {"max-np", "--resume auto"},
+    {"timeline-filename", "--trace-steps A:B"},
+    {"apex-opt-level", "--precision"},
+    {"powersgd-rank", "=wire-rank"},
+    {"post-local-sgd", "--local-sgd-start"},
+    {"validation-batch-size", "=eval-batch-size"},
+    {"class-map", "--classes FILE"},
+    {"pretrained-path", "=weights"},
+    {"in-chans", "the data set"},
+    {"lr-cycle-mul", "no schedule starts again"},
+    {"lr-noise-pct", "nothing like it"},
+    {"lr-k-decay", "nothing like it"},
+    {"bce-target-thresh", "cross entropy"},
+    {"kd-model-name", "no distillation"},
+    {"drop-block", "no stochastic depth"},
+    {"wandb-project", "metrics.jsonl"},
+    // NVIDIA's examples and FFCV.
+    {"prof", "--max-steps"},
+    {"gather-checkpoints", "--keep-checkpoints"},
+    {"training-only", "=skip-eval"},
+    {"data-root", "=data"},
+    {"lr.lr", "'--lr'"},
+    {"training.epochs", "'--epochs'"},
+    {"training.batch-size", "'--batch-size'"},
+    {"validation.batch-size", "--eval-batch-size"},
+    {"data.train-dataset", "--train-data DIR"},
+    {"data.in-memory", "--data-cache ram"},
+    {"resolution.min-res", "image-size"},
+    {"training.nothing-of-ours", silent},
     // Our own names, shortened, lengthened or misspelt.
     {"epoch", "'--epochs'"},
     {"worker", "'--workers'"},
@@ -215,7 +294,7 @@ TEST(Suggestions, are_right_or_none) {
   std::string path;
   std::vector<OptionGroup> groups = options_of(config);
   groups.push_back(general_options(path));
-  const Names names(groups, foreign_hint);
+  const Names names(groups, [](const std::string& name) { return foreign_hint("train", name); });
   for (const Typed& typed : table) {
     const auto* entry = names.find(typed.name);
     if (typed.answer[0] == '=') {
@@ -233,19 +312,59 @@ TEST(Suggestions, are_right_or_none) {
   }
 }
 
-/// An option that a hint names exists: what is added or renamed must be said there.
+/// Of the table of other programs' names each is reached, and names options that exist: what is added or renamed must
+/// be said there.
 TEST(Suggestions, name_options_that_exist) {
   TrainConfig config;
   std::string path;
   std::vector<OptionGroup> groups = options_of(config);
   groups.push_back(general_options(path));
-  const Names names(groups);
-  for (const Typed& typed : table) {
-    const std::string hint = foreign_hint(typed.name);
-    for (std::size_t at = hint.find("--"); at != std::string::npos; at = hint.find("--", at + 2)) {
-      const auto end = std::min(hint.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-", at), hint.size());
-      const std::string option = hint.substr(at + 2, end - at - 2);
-      EXPECT_TRUE(option == "help" || names.find(option) != nullptr) << typed.name << ": " << hint;
+  const Names names(groups, [](const std::string& name) { return foreign_hint("train", name); });
+  std::set<std::string> seen;
+  for (std::string name : foreign_names()) {
+    EXPECT_TRUE(seen.insert(name).second) << name << " stands twice";
+    if (name.ends_with('*')) name.pop_back();
+    EXPECT_EQ(names.find(name), nullptr) << name << " is an option, and its hint is never shown";
+    EXPECT_NE(names.hint(name, "--"), "") << foreign_hint("train", name);
+  }
+  EXPECT_GE(seen.size(), 250U);
+}
+
+/// A hint for training is none for a command that lacks these options.
+TEST(Suggestions, are_those_of_the_command) {
+  const auto error_of = [](const std::string& option) {
+    try {
+      parse_evaluate({"run", option, "x"}, [](const std::string&) { return std::string(); });
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_of("--model-prefix"),
+            "'convoy evaluate' has no option '--model-prefix'; give the checkpoint, or the run directory, as PATH. See "
+            "'convoy evaluate --help'");
+  EXPECT_NE(error_of("--load-epoch").find("; give the checkpoint of that epoch as PATH."), std::string::npos);
+  EXPECT_EQ(error_of("--kv-store"), "'convoy evaluate' has no option '--kv-store'. See 'convoy evaluate --help'");
+  EXPECT_NE(error_of("--fp16").find("use --precision fp16 or bf16"), std::string::npos);
+  EXPECT_NE(error_of("--check-data").find("'convoy-preprocess verify DIR'"), std::string::npos);
+}
+
+/// Values of other programs are answered with ours, also those that only begin alike.
+TEST(Suggestions, of_values) {
+  TrainConfig config;
+  const std::vector<OptionGroup> groups = options_of(config);
+  for (const auto& [name, value, answer] :
+       {std::tuple{"auto-augment", "rand-m9-mstd0.5-inc1", "use randaugment"},
+        std::tuple{"auto-augment", "augmix-m3", "no AugMix"}, std::tuple{"lr-schedule", "tanh", "cosine"},
+        std::tuple{"optimizer", "nadam", "the closest is adam"},
+        std::tuple{"optimizer", "lion", "the closest is signum"}, std::tuple{"optimizer", "dcasgd", "use sgd"},
+        std::tuple{"device", "gpu", "use cuda"}, std::tuple{"device", "cuda:0", "use cuda"}}) {
+    const std::string given = std::string("--") + name + " " + value;
+    try {
+      set_options(groups, {{name, {name, value, given}}});
+      ADD_FAILURE() << given << " is taken";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(answer), std::string::npos) << error.what();
     }
   }
 }

@@ -38,6 +38,14 @@ TEST(Nearest, ShortWordsDifferByOneEditAndBeginAlike) {
   EXPECT_EQ(nearest("rtain", {"train"}), "train");
 }
 
+TEST(Nearest, ComparesTheWordsOfANameOneByOne) {
+  EXPECT_EQ(nearest("min-np", {"min-lr"}), "") << "np is another word than lr";
+  EXPECT_EQ(nearest("train-steps", {"trace-steps"}), "");
+  EXPECT_EQ(nearest("min_crop_size", {"min-crop-scale"}), "");
+  EXPECT_EQ(nearest("no-tensorbord", {"no-tensorboard"}), "no-tensorboard");
+  EXPECT_EQ(nearest("batchsize", {"batch-size"}), "batch-size") << "a hyphen may be missing";
+}
+
 TEST(Nearest, StaysSilentWhereNothingIsClose) {
   EXPECT_EQ(nearest("vgg16", {"mlp", "lenet", "resnet50"}), "");
   EXPECT_EQ(nearest("xy", {"lr"}), "") << "replacing every letter is no typing error";

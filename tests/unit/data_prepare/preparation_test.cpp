@@ -169,6 +169,9 @@ TEST(CommandLine, Refusals) {
     expect_error(Exit::usage, parts, [&] { parse_command_line(words); });
   };
   refuse({"cifar01"}, {"unknown kind 'cifar01'", "cifar10"});
+  refuse({"tfrecord", "--source", "x"},
+         {"does not read 'tfrecord'; write its encoded images", "'convoy-preprocess webdataset'"});
+  refuse({"HDF5"}, {"does not read 'HDF5'; write its images as PNG files", "'convoy-preprocess folder"});
   refuse({"mnist", "--sorce", "x"}, {"'convoy-preprocess mnist' has no option '--sorce'", "did you mean '--source'?"});
   refuse({"mnist", "--partition", "3"},
          {"has no option '--partition'", "did you mean '--partitions'?"});  // not guessed
@@ -194,6 +197,12 @@ TEST(CommandLine, Refusals) {
   };
   refuse_images({"--encoding", "raw", "--sizes", "full"}, {"--sizes full (", "needs --encoding jpeg", "1 to 16384"});
   refuse_images({"--sizes", "32,32"}, {"has a size twice"});
+  refuse_images({"--resize", "256"}, {"--resize 256", "give it as --sizes", "squash, crop"});
+  refuse_images({"--encoding", ".jpg"}, {"--encoding .jpg", "use jpeg"});
+  refuse_images({"--part", "3"}, {"no option '--part'; the ranks of mpirun -np N share the work"});
+  refuse_images({"--nsplit", "3"}, {"no option '--nsplit'; use --partitions"});
+  refuse_images({"--test-ratio", "0.1"}, {"use --train-ratio"});
+  refuse_images({"--s3-bucket", "b"}, {"use --source s3://BUCKET/PREFIX"});
   refuse_images({"--exts", ","}, {"--exts , (',' names none)"});
   refuse_images({"--train-ratio", "0"}, {"--train-ratio 0 ('0' is out of range); allowed: > 0 and <= 1"});
   refuse_images({"--strict=maybe"}, {"allowed: any, skipped, no"});

@@ -53,6 +53,7 @@ StepRecord step_record(Index step) {
 EpochRecord epoch_record(Index epoch) {
   return {.epoch = epoch,
           .images = 2560,
+          .images_seen = epoch * 2560,
           .counters = {{2, 40}},
           .seconds = 4.25,
           .rate = 0.1,
@@ -65,6 +66,7 @@ ValidationRecord validation_record(Index epoch) {
   return {.epoch = epoch,
           .step = epoch * 40,
           .images = 203,
+          .images_seen = epoch * 2560,
           .counters = {{1.75, 100.0 * 101 / 203, 100.0 * 180 / 203}},
           .seconds = 0.5};
 }
@@ -106,11 +108,13 @@ TEST_F(MetricsFolder, ValidationAndEpochRecords) {
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(records[1].at("split"), "epoch");
   EXPECT_EQ(records[1].at("step"), 40);
+  EXPECT_EQ(records[1].at("images_seen"), 2560);
   EXPECT_EQ(records[1].at("limit"), "compute");
   EXPECT_DOUBLE_EQ(records[1].at("other_time"), 0.25);
   EXPECT_EQ(records[2].at("split"), "val");
   EXPECT_EQ(records[2].at("epoch"), 1);
   EXPECT_EQ(records[2].at("images"), 203);
+  EXPECT_EQ(records[2].at("images_seen"), 2560);
   EXPECT_EQ(records[2].at("top1_count"), 101);
   EXPECT_DOUBLE_EQ(records[2].at("top1"), 100.0 * 101 / 203);
   EXPECT_DOUBLE_EQ(records[2].at("top5"), 100.0 * 180 / 203);
@@ -142,6 +146,7 @@ TEST_F(MetricsFolder, NumbersThatAreNotFiniteAndBrokenTextsStayJson) {
   EXPECT_TRUE(records.at(0).at("loss").is_null());
   EXPECT_EQ(records.at(1).at("split"), "run");
   EXPECT_EQ(records.at(1).at("event"), "start");
+  EXPECT_TRUE(records.at(1).at("seed").is_number_integer()) << "a whole number is written as one";
   EXPECT_EQ(records.at(1).at("seed"), 7);
   EXPECT_EQ(records.at(1).at("command"), "convoy train --name caf\xef\xbf\xbd");
 }
