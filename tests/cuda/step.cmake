@@ -15,3 +15,7 @@ convoy_add_cuda_host_test(cuda.fused LINK convoy_reference TIMEOUT 300
 set_property(TEST cuda.fused PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)
 set_property(TEST cuda.operations PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda GTEST_FILTER=-Shipped/*)
 set_property(TEST cuda.program PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)
+convoy_add_cuda_host_test(cuda.steps LINK convoy_reference nlohmann_json::nlohmann_json TIMEOUT 600
+  SOURCES step/host_factory.cpp ../parity/steps_test.cpp ../support/backend_run.cpp ../support/golden.cpp)
+target_compile_definitions(cuda.steps PRIVATE CONVOY_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
+set_property(TEST cuda.steps PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)

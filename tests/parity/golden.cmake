@@ -9,3 +9,8 @@ set_property(TEST parity.golden PROPERTY ENVIRONMENT OMP_WAIT_POLICY=passive GTE
 add_test(NAME parity.golden.deep COMMAND parity.golden --gtest_filter=${deep})
 set_tests_properties(parity.golden.deep PROPERTIES LABELS parity TIMEOUT 600 ENVIRONMENT OMP_WAIT_POLICY=passive)
 convoy_repeat_with_avx2(parity.golden --gtest_filter=*Networks*:-*resnet50:*inception_v3:${deep})
+convoy_add_test(parity.steps SOURCES steps_test.cpp ../support/backend_run.cpp ../support/golden.cpp
+  LINK convoy_reference convoy_backend nlohmann_json::nlohmann_json LABEL parity TIMEOUT 300)
+target_compile_definitions(parity.steps PRIVATE CONVOY_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
+set_property(TEST parity.steps PROPERTY ENVIRONMENT OMP_WAIT_POLICY=passive)
+convoy_repeat_with_avx2(parity.steps)

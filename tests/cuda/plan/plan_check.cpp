@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the programs of every shipped configuration, and of resnet50 at batch 256, for described cards: heuristics,
-// support check and compilation of every graph. What the programs are made of is compared with plan/expected; after a
-// change that is meant, CONVOY_WRITE_EXPECTED=1 plan_check writes it anew.
+// Compiles the programs of every shipped configuration, of resnet50 at batch 256, and of each family of networks for
+// described cards: heuristics, support check and compilation of every graph. What the programs are made of is compared
+// with plan/expected; after a change that is meant, CONVOY_WRITE_EXPECTED=1 plan_check writes it anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -127,6 +127,21 @@ std::vector<Case> named_cases() {
   return cases;
 }
 
+/// A network of each family that no configuration has, and the families' forms that are built otherwise.
+std::vector<Case> family_cases() {
+  std::vector<Case> cases;
+  for (const char* const name :
+       {"mlp", "vgg16_bn", "resnext50_32x4d", "wide_resnet50_2", "seresnet50", "wrn16_4", "densenet121", "googlenet",
+        "inception_v3", "inception_v4", "inception_resnet_v2", "inception_bn", "squeezenet1_1", "mobilenet_v1",
+        "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "airbench94"}) {
+    Case made{.name = name, .batch = 32, .eval_batch = 32, .precision = Precision::fp16};
+    made.model.model = name;
+    made.model = with_usual_input(made.model, 0, 0, 0);
+    cases.push_back(made);
+  }
+  return cases;
+}
+
 struct Result {
   Expectation found;
   std::map<std::string, Summary> summaries;
@@ -180,7 +195,7 @@ class PlanCheck : public testing::Test {
     try {
       const auto library = make_library(describe_card(read_file(CONVOY_CARDS "/" + card + ".json")));
       result.found.compiled_for = library->name();
-      for (const auto& cases : {named_cases(), shipped_cases()})
+      for (const auto& cases : {named_cases(), shipped_cases(), family_cases()})
         for (const Case& made : cases) compile(*library, made, result);
     } catch (const std::exception& error) {
       result.problems += error.what();
