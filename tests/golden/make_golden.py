@@ -330,9 +330,9 @@ NETWORKS = [
     dict(model="vgg11", n=2, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="mobilenet_v1", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="resnet18", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
-    dict(model="resnext50_32x4d", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
-    dict(model="wide_resnet50_2", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
-    dict(model="seresnet50", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="resnext50_32x4d", n=2, channels=3, image=40, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="wide_resnet50_2", n=2, channels=3, image=40, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="seresnet50", n=2, channels=3, image=40, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="wrn16_4", n=2, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
 ]
 
@@ -362,7 +362,7 @@ STEPS = [
     steps("resnet18", 2**-10, tanh=True),
     steps("resnet50", 2**-13, n=8, tanh=True),
     steps("resnext50_32x4d", 2**-13, n=8, tanh=True),
-    steps("wide_resnet50_2", 2**-13, n=8, image=48, tanh=True),
+    steps("wide_resnet50_2", 2**-13, n=8, tanh=True),
     steps("seresnet50", 2**-10, tanh=True),
     steps("densenet121", 2**-10, tanh=True),
     steps("googlenet", 2**-13, n=16, image=32, tanh=True),
