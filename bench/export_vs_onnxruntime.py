@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported networks against onnxruntime, torchvision and timm, and a line of each for results.md.
 
-    bench/export_vs_onnxruntime.py --python PYTHON [NETWORK ...] [--images 100]
+    bench/export_vs_onnxruntime.py --python PYTHON [NETWORK ...] [--images 100] [--source ARCHIVE --steps 40]
 
-PYTHON: an interpreter with torch, torchvision, timm, onnx, onnxruntime and safetensors. Each network is trained for two steps on
-generated images, so that its statistics are no longer those of the start, and exported in all three formats. Then
+PYTHON: an interpreter with torch, torchvision, timm, onnx, onnxruntime, safetensors and h5py. Each network is trained for two steps on
+generated images, or for --steps on those of --source (what `convoy-preprocess folder` reads, with train and val), so that its statistics are
+no longer those of the start, and exported in all three formats. Then
 - onnxruntime computes the logits of the images from the ONNX file, which `onnx.checker` has accepted;
 - torchvision (or timm) loads the pth file by torch.load(weights_only=True), and the safetensors file, both with strict=True and
   of the same values, and computes them too;
-- `convoy predict` gives its probabilities.
-The largest differences are printed: of logits by the largest logit, of probabilities as they are. The program ends with 1 where one is
-above 1e-4, or where a class that is told differs.
+- `convoy predict` gives its probabilities;
+- `convoy evaluate` counts the hits of the run, and of each of the three files as `--weights`.
+The largest differences are printed: of logits by the largest logit, of probabilities as they are; and how many images each counts as hits.
+*Lead*: by how much the best class of an image leads at least, by the largest logit too: a lead above the difference can't be a tie. The
+program ends with 1 where a difference is above 1e-4, or where a class that is told or a count differs.
 """
 import argparse
 import datetime
@@ -34,7 +37,7 @@ NETWORKS = {
     "mobilenet_v3_large": ("torchvision", []), "efficientnet_b0": ("torchvision", []),
 }
 SIZES = {"inception_v3": 299}
-CLASSES = 10
+CLASSES, BATCH = 10, 8
 
 
 def peer_side(folder, network, owner):
@@ -49,13 +52,13 @@ def peer_side(folder, network, owner):
     onnx.checker.check_model(f"{folder}/a.onnx", full_check=True)
     session = onnxruntime.InferenceSession(f"{folder}/a.onnx", providers=["CPUExecutionProvider"])
     with h5py.File(next(pathlib.Path(f"{folder}/set").glob("val-*.h5"))) as file:
-        pixels = file["images"][()].transpose(0, 3, 1, 2).astype(np.float32)
+        pixels, labels = file["images"][()].transpose(0, 3, 1, 2), file["labels"][()]
     metadata = session.get_modelmeta().custom_metadata_map
     mean, std = (255 * np.array(json.loads(metadata[key]), np.float32)[:, None, None] for key in ("mean", "std"))
-    x = (pixels - mean) / std
-    logits = np.concatenate([session.run(["logits"], {"images": x[i:i + 10]})[0] for i in range(0, len(x), 10)])
+    parts = [pixels[i:i + 10].astype(np.float32) for i in range(0, len(pixels), 10)]
+    logits = np.concatenate([session.run(["logits"], {"images": (part - mean) / std})[0] for part in parts])
     inside = onnxruntime.InferenceSession(f"{folder}/n.onnx", providers=["CPUExecutionProvider"])
-    of_pixels = np.concatenate([inside.run(["logits"], {"images": pixels[i:i + 10]})[0] for i in range(0, len(x), 10)])
+    of_pixels = np.concatenate([inside.run(["logits"], {"images": part})[0] for part in parts])
     if owner == "timm":
         import timm
         model = timm.create_model(network, num_classes=CLASSES)
@@ -72,12 +75,15 @@ def peer_side(folder, network, owner):
         sys.exit("pth and safetensors differ")
     model.eval()
     with torch.inference_mode():
-        theirs = np.concatenate([model(torch.from_numpy(x[i:i + 10])).numpy() for i in range(0, len(x), 10)])
+        theirs = np.concatenate([model(torch.from_numpy((part - mean) / std)).numpy() for part in parts])
     worst = float(np.abs(theirs - logits).max() / np.abs(theirs).max())
     e = np.exp(logits - logits.max(1, keepdims=True))
     told = [json.loads(line)["classes"] for line in open(f"{folder}/predictions", encoding="utf-8")]
     ours = np.array([[c["probability"] for c in sorted(row, key=lambda c: c["class"])] for row in told])
-    print(json.dumps({"images": len(x), "torch": worst, "inside": float(np.abs(of_pixels - logits).max() / np.abs(logits).max()),
+    ranked = np.sort(theirs, 1)
+    print(json.dumps({"images": len(pixels), "torch": worst, "lead": float((ranked[:, -1] - ranked[:, -2]).min() / np.abs(theirs).max()),
+                      "classes": len(set(theirs.argmax(1))), "hits": [int((of.argmax(1) == labels).sum()) for of in (logits, of_pixels, theirs)],
+                      "inside": float(np.abs(of_pixels - logits).max() / np.abs(logits).max()),
                       "predict": float(np.abs(ours - e / e.sum(1, keepdims=True)).max()), "spread": float(np.ptp(ours)),
                       "other_classes": int((ours.argmax(1) != logits.argmax(1)).sum()),
                       "versions": f"onnxruntime {onnxruntime.__version__}, PyTorch {torch.__version__}"}))
@@ -94,16 +100,26 @@ def compare(args, network, folder):
             sys.exit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    call(f"{args.build}/preprocess/convoy-preprocess", "synthetic", "--samples", 16, "--val-samples", args.images, "--image-size", size,
-         "--classes", CLASSES, "--partitions", 1, "--out", f"{folder}/set")
-    call(program, "train", "--data", f"{folder}/set", "--model", network, *options, "--batch-size", 8, "--max-steps", 2, "--lr", 0.01, "--skip-eval",
-         *([] if network in ("alexnet", "squeezenet1_1") else ["--norm-momentum", 0.9]), "--no-tensorboard", "--output-dir", f"{folder}/run")
+    def hits(*words):
+        said = call(program, "evaluate", *words, "--data", f"{folder}/set", "--output-dir", f"{folder}/evaluated")
+        return json.loads([line for line in said.splitlines() if line.startswith("{")][-1])["top1_count"]
+
+    if args.source:
+        made = "folder", "--source", args.source, "--encoding", "raw", "--sizes", size, "--subset", args.steps * BATCH, "--val-subset", args.images
+    else:
+        made = "synthetic", "--samples", args.steps * BATCH, "--val-samples", args.images, "--image-size", size, "--classes", CLASSES
+    call(f"{args.build}/preprocess/convoy-preprocess", *made, "--partitions", 1, "--val-partitions", 1, "--out", f"{folder}/set")
+    call(program, "train", "--data", f"{folder}/set", "--model", network, *options, "--batch-size", BATCH, "--max-steps", args.steps,
+         "--lr", 0.01, "--skip-eval", *([] if network in ("alexnet", "squeezenet1_1") else ["--norm-momentum", 0.9]), "--no-tensorboard",
+         "--output-dir", f"{folder}/run")
     for name in ("a.onnx", "a.pth", "a.safetensors"):
         call(program, "export", f"{folder}/run", "--output", f"{folder}/{name}")
     call(program, "export", f"{folder}/run", "--with-normalization", "--output", f"{folder}/n.onnx")
     with open(f"{folder}/predictions", "w", encoding="utf-8") as file:
         file.write(call(program, "predict", f"{folder}/run", f"{folder}/set", "--format", "json", "--topk", CLASSES))
-    return json.loads(call(args.python, __file__, "--peer-side", folder, network, owner))
+    found = json.loads(call(args.python, __file__, "--peer-side", folder, network, owner))
+    found["hits"] += [hits(f"{folder}/run")] + [hits("--weights", f"{folder}/{name}") for name in ("a.onnx", "a.pth", "a.safetensors")]
+    return found
 
 
 def main():
@@ -113,16 +129,20 @@ def main():
     parser.add_argument("networks", nargs="*", metavar="NETWORK")
     parser.add_argument("--python", required=True, help="interpreter with the peers")
     parser.add_argument("--images", type=int, default=100)
+    parser.add_argument("--source", help="folder or archive of photographs with train and val; default: generated images")
+    parser.add_argument("--steps", type=int, default=2, help=f"of training, {BATCH} images each")
     parser.add_argument("--build", default=str(HERE.parent / "build/release"))
     args = parser.parse_args()
-    print("| date | network | images | logits, onnxruntime to PyTorch | normalisation inside | probabilities, onnxruntime to `convoy predict` | peer | machine |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| date | network | images | top-1: onnxruntime, normalisation inside, PyTorch; `convoy evaluate`: run, onnx, pth, safetensors | classes told | lead | "
+          "logits, onnxruntime to PyTorch | normalisation inside | probabilities, onnxruntime to `convoy predict` | peer | machine |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     failed = False
     for network in args.networks or NETWORKS:
         with tempfile.TemporaryDirectory(prefix="convoy-bench-") as folder:
             r = compare(args, network, folder)
-        failed |= max(r["torch"], r["inside"], r["predict"]) > LIMIT or r["other_classes"] > 0
-        print(f"| {datetime.date.today()} | {network} | {r['images']} | {r['torch']:.1e} | {r['inside']:.1e} | {r['predict']:.1e}, they range over "
+        failed |= max(r["torch"], r["inside"], r["predict"]) > LIMIT or r["other_classes"] > 0 or len(set(r["hits"])) > 1
+        print(f"| {datetime.date.today()} | {network} | {r['images']} | {', '.join(map(str, r['hits']))} | {r['classes']} | {r['lead']:.1e} | "
+              f"{r['torch']:.1e} | {r['inside']:.1e} | {r['predict']:.1e}, they range over "
               f"{r['spread']:.2f} | {NETWORKS[network][0]}, {r['versions']} | {cpu_model()} |", flush=True)
     return int(failed)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the golden values of the parity tests with PyTorch in fp64: operations.json (operations, losses), optimisers.json and one
-file a network.
+"""Writes the golden values of the parity tests with PyTorch in fp64: operations.json (operations, losses), optimisers.json, one
+file a network, and steps.json (three steps of SGD of each family of networks).
 
 Weights, inputs and labels come from formula.py, which the tests repeat, so only results are stored. A tensor's result is
   norm        its Euclidean norm
   projection  its dot product with the formula's vector `NAME/projection`
-  entries     up to 8 of its values, evenly spread: index = i * count // len(entries)
+  entries     up to 8 of its values (4 of a network's), evenly spread: index = i * count // len(entries)
 Needs torch, torchvision, timm and numpy, takes minutes: python3 make_golden.py [NAME ...] (writes beside itself).
 """
 
@@ -28,9 +28,9 @@ def round32(x):
     return float(np.float32(x))
 
 
-def summarise(name, values):
+def summarise(name, values, entries=8):
     flat = values.detach().double().numpy().ravel()
-    count = min(8, flat.size)
+    count = min(entries, flat.size)
     return {
         "norm": float(np.linalg.norm(flat)),
         "projection": float(flat @ formula.uniform(name + "/projection", flat.size).astype(np.float64)),
@@ -326,6 +326,56 @@ NETWORKS = [
     dict(model="mobilenet_v3_small", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="efficientnet_b0", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="airbench94", n=4, channels=3, image=32, classes=10, smoothing=0.2, mixed=False, batches=1),
+    dict(model="alexnet_owt", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="vgg11", n=2, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="mobilenet_v1", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="resnet18", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="resnext50_32x4d", n=2, channels=3, image=40, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="wide_resnet50_2", n=2, channels=3, image=40, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="seresnet50", n=2, channels=3, image=40, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="wrn16_4", n=2, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
+]
+
+
+def steps(model, rate, n=0, image=0, tanh=False):
+    """A network of the list above, from its weights, with momentum and a decay that shows in three steps. The rate is one that keeps fp32
+    near fp64. With `tanh`: in place of ReLU, whose ties a second step would meet with other signs (docs/adr/0007). More images (`n`) give
+    a batch norm of the last layers more than a handful of values."""
+    case = next(case for case in NETWORKS if case["model"] == model)
+    case = {key: value for key, value in case.items() if key != "batches"}
+    changes = {"rates": [rate, rate, rate / 2], "momentum": 0.875, "decay": 0.0625, "norm_momentum": 0.125}
+    return case | changes | ({"n": n} if n else {}) | ({"image": image} if image else {}) | ({"activation": "tanh"} if tanh else {})
+
+
+STEPS = [
+    steps("lenet", 2**-8),
+    steps("mlp", 2**-8),
+    steps("alexnet", 2**-10),
+    steps("alexnet_ray", 2**-10),
+    steps("alexnet_owt", 2**-11),
+    steps("vgg11", 2**-11),
+    steps("vgg11_bn", 2**-10, tanh=True),
+    steps("resnet20_tanh", 2**-8),
+    steps("resnet32_v2_tanh", 2**-8),
+    steps("resnet20", 2**-10),
+    steps("wrn16_4", 2**-9, tanh=True),
+    steps("resnet18", 2**-10, tanh=True),
+    steps("resnet50", 2**-13, n=8, tanh=True),
+    steps("resnext50_32x4d", 2**-13, n=8, tanh=True),
+    steps("wide_resnet50_2", 2**-13, n=8, tanh=True),
+    steps("seresnet50", 2**-10, tanh=True),
+    steps("densenet121", 2**-10, tanh=True),
+    steps("googlenet", 2**-13, n=16, image=32, tanh=True),
+    steps("inception_v3", 2**-14, n=8, tanh=True),
+    steps("inception_v4", 2**-14, n=8, tanh=True),
+    steps("inception_resnet_v2", 2**-14, n=8, tanh=True),
+    steps("inception_bn", 2**-11, tanh=True),
+    steps("squeezenet1_1", 2**-10),
+    steps("mobilenet_v1", 2**-10, tanh=True),
+    steps("mobilenet_v2", 2**-10, tanh=True),
+    steps("mobilenet_v3_small", 2**-10),
+    steps("efficientnet_b0", 2**-12),
+    steps("airbench94", 2**-8),
 ]
 
 
@@ -336,22 +386,32 @@ def kind_of(net, name, shape):
     return ("norm_scale" if name.endswith("weight") else "norm_shift") if is_norm else "bias"
 
 
-def run(case, batch):
+def prepare(case, norm_momentum, dtype=torch.float64):
+    """The network with the formula's parameters."""
     net = models.build(case["model"], case["channels"], case["image"], case["classes"])
     with torch.no_grad():
         for name, value in net.named_parameters():
             value.copy_(torch.from_numpy(formula.parameter(name, kind_of(net, name, list(value.shape)), list(value.shape))))
-    net = net.double()
-    # With momentum 1 the running statistics are this batch's.
     for module in net.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
-            module.momentum = 1.0
+            module.momentum = norm_momentum
+    return net.to(dtype)
+
+
+def forward(net, case, batch, step=0):
+    """Input, logits and loss of each sample. `step`: how many steps later than the case says."""
     images = formula.images(f"x{batch}", case["n"], case["image"], case["image"], case["channels"]).astype(np.float64)
-    x = torch.from_numpy((images - 128) / 64).permute(0, 3, 1, 2).contiguous().requires_grad_()
+    x = torch.from_numpy((images - 128) / 64).permute(0, 3, 1, 2).contiguous().to(next(net.parameters()).dtype).requires_grad_()
     if "step" in case:
-        net.step, net.positions = case["step"], formula.positions(case["n"])
-    logits = net(x)
-    loss = cross_entropy(logits, f"labels{batch}", round32(case["smoothing"]), case["mixed"])
+        net.step, net.positions = case["step"] | {"step": case["step"]["step"] + step}, formula.positions(case["n"])
+    with models.rectified_by(case.get("activation")):
+        logits = net(x)
+    return x, logits, cross_entropy(logits, f"labels{batch}", round32(case["smoothing"]), case["mixed"])
+
+
+def run(case, batch):
+    net = prepare(case, 1.0)  # so the running statistics are this batch's
+    x, logits, loss = forward(net, case, batch)
     (loss.sum() * round32(1 / case["n"])).backward()
     results = {"logits": logits, "loss": loss, "dx": x.grad}
     gradients = {name: value.grad for name, value in net.named_parameters() if value.requires_grad}
@@ -359,17 +419,49 @@ def run(case, batch):
     return results, gradients, statistics
 
 
+def train(case, dtype=torch.float64):
+    """Mean loss of each step; by how much the steps changed each parameter; the running statistics after them."""
+    net = prepare(case, case["norm_momentum"], dtype)
+    parameters = {name: value for name, value in net.named_parameters() if value.requires_grad}
+    start = {name: value.detach().clone() for name, value in parameters.items()}
+    groups = [dict(params=[v for v in parameters.values() if (v.dim() > 1) == decays], weight_decay=case["decay"] * decays) for decays in (True, False)]
+    optimiser = torch.optim.SGD(groups, lr=1, momentum=case["momentum"])
+    losses = []
+    for step, rate in enumerate(case["rates"]):
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        _, _, loss = forward(net, case, step, step)
+        optimiser.zero_grad()
+        (loss.sum() * round32(1 / case["n"])).backward()
+        optimiser.step()
+        losses.append(float(loss.detach().double().mean()))
+    changes = {name: value.detach().double() - start[name].double() for name, value in parameters.items()}
+    statistics = {name: value for name, value in net.named_buffers() if "running" in name}
+    return losses, changes, statistics
+
+
+def make_steps(case):
+    """Of each tensor its projection, in the order of the names."""
+    losses, *tensors = train(case)
+    changes, statistics = ([summarise(name, of[name])["projection"] for name in sorted(of)] for of in tensors)
+    return case | {"losses": losses, "changes": changes, "statistics": statistics}
+
+
 def make_network(case):
     batches = []
     for batch in range(case["batches"]):
         found = zip(["results", "gradients", "statistics"], run(case, batch))
-        batches.append({key: {name: summarise(name, value) for name, value in values.items()} for key, values in found})
+        batches.append({key: {name: summarise(name, value, 4) for name, value in values.items()} for key, values in found})
     return {"torch": torch.__version__} | case | {"batches": batches}
 
 
-def write(name, golden):
+def write(name, golden, digits=0):
+    """With `digits`: a large file, in one line, with as many significant digits."""
     path = HERE / (name + ".json")
-    path.write_text(json.dumps(golden, indent=1) + "\n")
+    text = json.dumps(golden, indent=None if digits else 1)
+    if digits:
+        text = json.dumps(json.loads(text, parse_float=lambda number: float(f"{float(number):.{digits}g}")), separators=(",", ":"))
+    path.write_text(text + "\n")
     print(f"{path}: {path.stat().st_size} bytes")
 
 
@@ -383,7 +475,9 @@ def main(names):
         write("optimisers", {"torch": torch.__version__, "optimisers": [optimise(case) for case in OPTIMISERS]})
     for case in NETWORKS:
         if not names or case["model"] in names:
-            write(case["model"], make_network(case))
+            write(case["model"], make_network(case), digits=12)
+    if not names or "steps" in names:
+        write("steps", {"torch": torch.__version__, "networks": [make_steps(case) for case in STEPS]}, digits=8)
 
 
 if __name__ == "__main__":

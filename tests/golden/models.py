@@ -2,6 +2,9 @@
 """PyTorch forms of the networks of src/network/models, with the same parameter names. Where torchvision or timm has the network, it is
 theirs."""
 
+import contextlib
+from unittest import mock
+
 import numpy as np
 import timm
 import torch
@@ -167,6 +170,31 @@ class InceptionBn(nn.Module):
         return self.fc1(x.mean((2, 3)))
 
 
+class MobilenetV1(nn.Module):
+    """Howard et al. 2017 (arXiv 1704.04861), table 1, without dropout."""
+
+    LAYERS = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
+
+    def __init__(self, channels, classes):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(channels, 32, 3, 2, 1, bias=False), norm(32)
+        width = 32
+        for i, (out, stride) in enumerate(self.LAYERS, 1):
+            block = nn.Module()
+            block.depthwise = nn.Sequential(nn.Conv2d(width, width, 3, stride, 1, groups=width, bias=False), norm(width), nn.ReLU())
+            block.pointwise = nn.Sequential(nn.Conv2d(width, out, 1, bias=False), norm(out), nn.ReLU())
+            setattr(self, f"block{i}", block)
+            width = out
+        self.fc = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        for i in range(1, len(self.LAYERS) + 1):
+            block = getattr(self, f"block{i}")
+            x = block.pointwise(block.depthwise(x))
+        return self.fc(x.mean((2, 3)))
+
+
 class Mlp(nn.Module):
     def __init__(self, channels, image, classes, hidden):
         super().__init__()
@@ -180,6 +208,11 @@ class Mlp(nn.Module):
         for i in range(1, self.layers):
             x = torch.tanh(getattr(self, f"fc{i}")(x))
         return getattr(self, f"fc{self.layers}")(x)
+
+
+def rectify(x):
+    """F.relu as rectified_by() has it when it is called."""
+    return F.relu(x)
 
 
 def branch(width_in, width, stride, bottleneck):
@@ -222,10 +255,11 @@ class Block(nn.Module):
 
 
 class Resnet(nn.Module):
-    def __init__(self, channels, classes, blocks, widths, *, activation=F.relu, bottleneck=False, pre_activation=False, imagenet_stem=False):
+    def __init__(self, channels, classes, blocks, widths, *, activation=rectify, bottleneck=False, pre_activation=False, imagenet_stem=False, first=None):
+        """`first`: channels of the first convolution; default: those of the first stage."""
         super().__init__()
         self.imagenet_stem, self.pre_activation, self.stages, self.activation = imagenet_stem, pre_activation, len(blocks), activation
-        width = widths[0]
+        width = first or widths[0]
         self.conv1 = nn.Conv2d(channels, width, 7, 2, 3, bias=False) if imagenet_stem else nn.Conv2d(channels, width, 3, 1, 1, bias=False)
         if not pre_activation:
             self.bn1 = norm(width)
@@ -268,17 +302,23 @@ class HardSigmoid(nn.Module):
         return hard_sigmoid(x)
 
 
-OF_TORCHVISION = ("vgg11_bn", "densenet121", "googlenet", "inception_v3", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0")
+OF_TORCHVISION = ("alexnet_owt", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg11_bn", "densenet121", "googlenet", "inception_v3",
+                  "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0")
 
 
 def of_torchvision(model, image, classes):
-    """Without dropout and stochastic depth. VGG's average to 7 x 7, which repeats pixels of small images, is left out."""
+    """Without dropout and stochastic depth. The averages to 7 x 7 of VGG and 6 x 6 of AlexNet, which repeat pixels of small images, are left
+    out."""
     options = dict(aux_logits=False, init_weights=False) if model in ("googlenet", "inception_v3") else {}
-    if model.startswith(("vgg", "googlenet", "mobilenet", "squeezenet", "efficientnet", "inception")):
+    if model.startswith(("alexnet", "vgg", "googlenet", "mobilenet", "squeezenet", "efficientnet", "inception")):
         options["dropout"] = 0.0
     if model.startswith("efficientnet"):
         options["stochastic_depth_prob"] = 0.0
-    net = getattr(torchvision.models, model)(num_classes=classes, **options)
+    net = getattr(torchvision.models, model.removesuffix("_owt"))(num_classes=classes, **options)
+    if model == "alexnet_owt":
+        net.avgpool = nn.Identity()
+        side = ((((image + 4 - 11) // 4 + 1 - 3) // 2 + 1 - 3) // 2 + 1 - 3) // 2 + 1
+        net.classifier[1] = nn.Linear(256 * side**2, 4096)
     if model.startswith("vgg"):
         net.avgpool = nn.Identity()
         net.classifier[0] = nn.Linear(512 * (image // 32) ** 2, 4096)
@@ -293,7 +333,7 @@ def of_torchvision(model, image, classes):
     return net
 
 
-OF_TIMM = ("inception_v4", "inception_resnet_v2")
+OF_TIMM = ("seresnet50", "inception_v4", "inception_resnet_v2")
 
 
 def of_timm(model, classes):
@@ -304,6 +344,14 @@ def of_timm(model, classes):
         if hasattr(module, "scale"):
             module.scale = float(np.float32(module.scale))
     return net
+
+
+def rectified_by(activation):
+    """A context in which ReLU and ReLU6, of modules too, are what --activation names; None: themselves."""
+    if activation is None:
+        return contextlib.nullcontext()
+    curve = {"tanh": torch.tanh}[activation]
+    return mock.patch.multiple(F, **dict.fromkeys(("relu", "relu6", "hardtanh"), lambda x, *_, **__: curve(x)))
 
 
 def build(model, channels, image, classes):
@@ -319,13 +367,17 @@ def build(model, channels, image, classes):
         return Alexnet(channels, image, classes, ray=model.endswith("ray"))
     if model == "airbench94":
         return Airbench94(channels, classes)
+    if model == "mobilenet_v1":
+        return MobilenetV1(channels, classes)
     if model == "mlp":
         return Mlp(channels, image, classes, [40, 30])
     if model.startswith("resnet20"):
-        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64], activation=torch.tanh if "tanh" in model else F.relu)
+        return Resnet(channels, classes, [3, 3, 3], [16, 32, 64], activation=torch.tanh if "tanh" in model else rectify)
     if model.startswith("resnet32_v2"):
-        activation = torch.tanh if "tanh" in model else F.relu
+        activation = torch.tanh if "tanh" in model else rectify
         return Resnet(channels, classes, [5, 5, 5], [16, 32, 64], activation=activation, pre_activation=True)
+    if model == "wrn16_4":
+        return Resnet(channels, classes, [2, 2, 2], [64, 128, 256], pre_activation=True, first=16)
     if model == "resnet50":
         return Resnet(channels, classes, [3, 4, 6, 3], [64, 128, 256, 512], bottleneck=True, imagenet_stem=True)
     raise ValueError(model)

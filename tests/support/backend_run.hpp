@@ -44,6 +44,8 @@ class ProgramBench {
   void launch(std::size_t stage) { program_->launch(stage, set_); }
   void launch_all();
   float* gradient_block() { return gradients_.data(); }
+  /// As Backend::layout(plan, {}) lays it out.
+  const ParameterSet& set() const { return set_; }
   std::vector<float> gradients() { return download(backend_, gradients_.data(), gradients_.count()); }
   std::vector<float> logits() { return download(backend_, program_->logits(), spec_.samples * classes_); }
   std::vector<float> loss() { return download(backend_, program_->loss_per_sample(), spec_.samples); }

@@ -73,14 +73,27 @@ GraphSpec graph_of(const std::string& name) {
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;
   if (name.starts_with("resnet32_v2")) spec.options["resnet-version"] = "v2";
-  for (const char* dropping :
-       {"vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet", "inception_v", "inception_resnet"})
+  for (const char* dropping : {"alexnet_owt", "vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet",
+                               "inception_v", "inception_resnet"})
     if (name.starts_with(dropping)) spec.options["dropout"] = "0";
-  if (name == "alexnet_ray") spec.options["variant"] = "ray";
+  if (name.starts_with("alexnet_")) spec.options["variant"] = name.substr(name.find('_') + 1);
   if (name.ends_with("_tanh") || name == "mlp") spec.activation = "tanh";
   if (name == "lenet") spec.options["pooling"] = "average";
   if (name == "mlp") spec.options["hidden"] = "40,30";
   return spec;
+}
+
+GoldenNetwork network_of(const json& from) {
+  GoldenNetwork network;
+  network.graph = graph_of(from.at("model"));
+  network.graph.classes = from.at("classes");
+  network.graph.channels = from.at("channels");
+  network.graph.image_size = from.at("image");
+  network.graph.label_smoothing = from.at("smoothing");
+  network.n = from.at("n");
+  network.mixed = from.at("mixed");
+  if (from.contains("step")) network.step = {.seed = from["step"].at("seed"), .step = from["step"].at("step")};
+  return network;
 }
 
 }  // namespace
@@ -181,20 +194,25 @@ Plan golden_optimiser_plan(const GoldenOptimiser& golden) {
 
 GoldenNetwork load_golden_network(const std::string& name) {
   const json from = load(name);
-  GoldenNetwork network;
-  network.graph = graph_of(from.at("model"));
-  network.graph.classes = from.at("classes");
-  network.graph.channels = from.at("channels");
-  network.graph.image_size = from.at("image");
-  network.graph.label_smoothing = from.at("smoothing");
-  network.n = from.at("n");
-  network.mixed = from.at("mixed");
-  if (from.contains("step")) network.step = {.seed = from["step"].at("seed"), .step = from["step"].at("step")};
+  GoldenNetwork network = network_of(from);
   for (const json& batch : from.at("batches")) {
     network.batches.push_back(
         {tensors_of(batch.at("results")), tensors_of(batch.at("gradients")), tensors_of(batch.at("statistics"))});
   }
   return network;
+}
+
+GoldenSteps load_golden_steps(const std::string& model) {
+  const json file = load("steps");
+  for (const json& from : file.at("networks")) {
+    if (from.at("model") != model) continue;
+    GoldenSteps steps{network_of(from),  from.at("rates"),   from.at("momentum"),  from.at("decay"),
+                      from.at("losses"), from.at("changes"), from.at("statistics")};
+    steps.network.graph.norm_momentum = from.at("norm_momentum").get<float>();
+    if (from.contains("activation")) steps.network.graph.activation = from["activation"];
+    return steps;
+  }
+  throw std::runtime_error("no golden steps of " + model);
 }
 
 }  // namespace convoy

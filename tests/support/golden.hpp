@@ -71,4 +71,15 @@ struct GoldenNetwork {
 /// `name`: of the file, `resnet50`.
 GoldenNetwork load_golden_network(const std::string& name);
 
+/// Training steps with momentum SGD, from the formula's weights; the batches are x0, x1 ...
+struct GoldenSteps {
+  GoldenNetwork network;  ///< without batches
+  std::vector<float> rates;
+  float momentum = 0, decay = 0;
+  std::vector<double> losses;      ///< the mean of each step
+  std::vector<double> changes;     ///< projections of what was added to each trainable parameter, in the order of names
+  std::vector<double> statistics;  ///< projections of the running statistics, in the order of names
+};
+GoldenSteps load_golden_steps(const std::string& model);
+
 }  // namespace convoy

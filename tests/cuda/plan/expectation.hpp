@@ -14,8 +14,10 @@ struct Expectation {
   std::map<std::string, std::string> programs;  ///< `imagenet_resnet50 fp16 n256 train` -> counts and bytes
   std::map<std::string, std::string> graphs;    ///< graph -> engine and workspace
 
-  /// Adds a program's summary and, of training, the graphs of its steps.
-  void add(const std::string& program, const ExecutionPlan& execution, Mode mode);
+  /// Adds a program's summary.
+  void add(const std::string& program, const ExecutionPlan& execution);
+  /// Adds the graphs of a program's steps.
+  void add_graphs(const ExecutionPlan& execution);
 };
 
 std::string to_text(const Expectation& expectation);

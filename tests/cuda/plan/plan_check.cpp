@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the programs of every shipped configuration, and of resnet50 at batch 256, for described cards: heuristics,
-// support check and compilation of every graph. What the programs are made of is compared with plan/expected; after a
-// change that is meant, CONVOY_WRITE_EXPECTED=1 plan_check writes it anew.
+// Compiles the programs of every shipped configuration, of resnet50 at batch 256, and of each family of networks for
+// described cards: heuristics, support check and compilation of every graph. What the programs are made of is compared
+// with plan/expected; after a change that is meant, CONVOY_WRITE_EXPECTED=1 plan_check writes it anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,6 +26,9 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Whether the expectation lists the graphs of training, with their engines, or the programs alone.
+enum class Graphs : std::uint8_t { listed, compiled };
+
 struct Case {
   std::string name;
   GraphSpec model;
@@ -38,6 +41,7 @@ struct Case {
   std::vector<std::string> frozen;
   Index eval_size = 0;                 ///< height and width of the input in evaluation; 0: the training's
   std::vector<ImageSize> eval_shapes;  ///< beside the square
+  Graphs graphs = Graphs::listed;
 };
 
 /// Of what rectangular validation compiles (engine/engine.cpp): a photograph that stands, and the longest that lies.
@@ -127,6 +131,24 @@ std::vector<Case> named_cases() {
   return cases;
 }
 
+/// A network of each family that no configuration has, and the families' forms that are built otherwise.
+std::vector<Case> family_cases() {
+  std::vector<Case> cases;
+  for (const char* const name :
+       {"mlp", "vgg16_bn", "resnext50_32x4d", "wide_resnet50_2", "seresnet50", "wrn16_4", "densenet121", "googlenet",
+        "inception_v3", "inception_v4", "inception_resnet_v2", "inception_bn", "squeezenet1_1", "mobilenet_v1",
+        "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "airbench94"}) {
+    Case made{.name = name, .batch = 32, .eval_batch = 32, .precision = Precision::fp16};
+    made.model.model = name;
+    made.model = with_usual_input(made.model, 0, 0, 0);
+    made.graphs = Graphs::compiled;
+    cases.push_back(made);
+    made.precision = Precision::fp32;
+    cases.push_back(made);
+  }
+  return cases;
+}
+
 struct Result {
   Expectation found;
   std::map<std::string, Summary> summaries;
@@ -152,7 +174,8 @@ void compile(Library& library, const Case& made, Result& result) {
                                          mode == Mode::train ? "train" : "evaluate", shape);
     try {
       const ExecutionPlan execution = make_execution_plan({plan, spec, copies, library});
-      result.found.add(name, execution, mode);
+      result.found.add(name, execution);
+      if (mode == Mode::train && made.graphs == Graphs::listed) result.found.add_graphs(execution);
       result.summaries[name] = summarise(execution);
     } catch (const std::exception& error) {
       result.problems += name + ": " + error.what() + '\n';
@@ -180,7 +203,7 @@ class PlanCheck : public testing::Test {
     try {
       const auto library = make_library(describe_card(read_file(CONVOY_CARDS "/" + card + ".json")));
       result.found.compiled_for = library->name();
-      for (const auto& cases : {named_cases(), shipped_cases()})
+      for (const auto& cases : {named_cases(), shipped_cases(), family_cases()})
         for (const Case& made : cases) compile(*library, made, result);
     } catch (const std::exception& error) {
       result.problems += error.what();
