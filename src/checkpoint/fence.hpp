@@ -2,6 +2,7 @@
 // Every start of a run is an attempt with a number of its own, and only the newest may write. A rank that was cut off
 // or frozen while its run was started again elsewhere finds a higher number and leaves.
 #pragma once
+#include <compare>
 #include <limits>
 #include <string>
 #include <vector>
@@ -25,6 +26,14 @@ struct AttemptRecord {
   std::string from = {};  ///< absolute path
   Index from_attempt = -1,
         from_step = -1;  ///< that wrote it (0: not one of this folder), and steps done there; -1: none
+};
+
+/// Which save of a line a checkpoint is. Of two the later has the higher attempt, or more steps of the same attempt: an
+/// attempt with another batch numbers the steps otherwise, so steps of two attempts don't compare.
+struct Stamp {
+  Index attempt = 0;  ///< 0: not known, older files don't say
+  Index step = 0;     ///< steps done
+  auto operator<=>(const Stamp&) const = default;
 };
 
 /// The newest number that is taken in the folders, readable or not.
@@ -64,6 +73,7 @@ class Lineage {
   explicit Lineage(const std::string& folder, Index before = std::numeric_limits<Index>::max());
   /// The number of an attempt of this folder; 0 for one that a copied checkpoint brought along.
   Index known(Index attempt) const { return attempt <= newest_ ? attempt : 0; }
+  Stamp known(const Stamp& stamp) const { return {known(stamp.attempt), stamp.step}; }
   /// Is a checkpoint of that attempt (0: not known) after so many steps on the line?
   bool holds(Index attempt, Index step) const;
   /// The newest attempt that went on from a checkpoint; number 0: there is none.

@@ -61,7 +61,8 @@ std::string leave_checkpoints(TrainingJob& job, Index passed_step) {
   if (!job.config.checkpoint.save) return {};
   const Index passed = std::max<Index>(passed_step, 0);
   try {
-    const auto aside = job.checkpointing.put_newer_aside(passed, Checkpointing::Best::moves);
+    const auto aside =
+        job.checkpointing.put_newer_aside({job.attempt.record.number, passed}, Checkpointing::Best::moves);
     if (!aside)
       return "; no checkpoint is older than the last check that passed, so the run goes on from one that may be wrong: "
              "save more often (--save-every-steps), or start anew";
