@@ -181,7 +181,7 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
     auto found = tensors.find(entry.name);
     if (found == tensors.end()) {
       found = tensors.find(renamed(entry.name, timm));
-      fit.timm = fit.timm || found != tensors.end();
+      if (found != tensors.end()) fit.library = Library::timm;
     }
     if (found == tensors.end()) {
       if (entry.part != StateEntry::Part::batches) fit.missing.push_back(entry);  // files of before 2018 have none
@@ -203,6 +203,16 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
   for (const auto& [name, tensor] : tensors)
     if (!used.contains(name)) (is_auxiliary(name) ? fit.left_out : fit.unexpected).push_back(tensor);
   return fit;
+}
+
+float norm_epsilon_of(Library library, const std::string& model) {
+  switch (library) {
+    case Library::timm:
+      return usual_norm_epsilon;  // of all whose modules it names otherwise
+    case Library::torchvision:
+      return usual_norms(model).epsilon;
+  }
+  return usual_norm_epsilon;
 }
 
 Index classes_of(const StateFit& fit, const Plan& plan) {
