@@ -17,7 +17,6 @@
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
 #include "io/file.hpp"
-#include "run/excluded_hosts.hpp"
 #include "run/run_state.hpp"
 
 namespace convoy {
@@ -197,6 +196,7 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.record.pid = getpid();
   to.record.started = real_clock().wall_seconds();
   to.record.ticks = process_start(to.record.pid).ticks;
+  to.hosts = names_of_hosts(communicator);
   run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
     const Claim claim = spec.take_over ? Claim{.number = claim_attempt(to.folders, to.record)}
@@ -207,8 +207,8 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
     for (const std::string& folder : to.folders) to.fence.remove_older_temporaries(folder);
     if (saves) remove_leftovers(spec.checkpoint_folder, to.fence);
     to.fence.remove_older_temporaries(spec.run_folder + "/attempts");
-    if (const std::string text = warning_of_excluded(spec.run_folder, communicator.hosts()); !text.empty())
-      log::warn("{}", text);
+    if (const std::string text = warning_of_copy(to); !text.empty()) log::warn("{}", text);
+    if (const std::string text = warning_of_excluded(spec.run_folder, to.hosts); !text.empty()) log::warn("{}", text);
   });
   std::array<Index, 2> numbers{to.record.number, to.waited_for};
   communicator.broadcast(std::as_writable_bytes(std::span(numbers)), 0, "number of the attempt");

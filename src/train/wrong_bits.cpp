@@ -86,7 +86,7 @@ void leave_wrong(TrainingJob& job, WrongBits found) {
     std::string text =
         fmt::format("{}: {} (step {}{})", name_ranks(job, verdict.wrong), verdict.reason, found.step, found.checked_by);
     if (verdict.certain) {
-      exclude_hosts(folder, job.attempt.record.number, job.communicator.hosts(), verdict.wrong,
+      exclude_hosts(folder, job.attempt.record.number, job.attempt.hosts, verdict.wrong,
                     fmt::format("arithmetic, step {}", found.step));
       text += fmt::format("; leave {} out, as the job scripts do ('{}')",
                           verdict.wrong.size() > 1 ? "their hosts" : "this host", excluded_hosts_path(folder));
