@@ -302,65 +302,38 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
   return given;
 }
 
-/// `0.1` or `0.1:0.4`.
-std::pair<double, double> read_span(const Assignment& given, bool both, const Bounds& bounds, const char* allowed) {
-  const auto colon = given.value.find(':');
-  try {
-    if (colon == std::string::npos) {
-      if (both) throw BadValue("has no ':'");
-      const double value = read_number(given.value, bounds);
-      return {value, value};
-    }
-    return {read_number(given.value.substr(0, colon), bounds), read_number(given.value.substr(colon + 1), bounds)};
-  } catch (const BadValue& e) {
-    fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), allowed);
-  }
+/// Does the configuration have the option's value also if nothing gives it?
+bool is_default(const Given& given, const std::string& name) {
+  const auto value_of = [&](const std::map<std::string, Assignment>& last) {
+    TrainConfig config;
+    std::string value;
+    const auto groups = options_of(config);
+    set_options(groups, last);
+    for (const OptionGroup& group : groups)
+      for (const Option& option : group.options)
+        if (option.name == name) value = option.print();
+    return value;
+  };
+  std::map<std::string, Assignment> others = given.last;
+  others.erase(name);
+  return value_of(given.last) == value_of(others);
 }
 
-/// All but epochs and lr.
-void set_fields(PhaseConfig& phase, const std::map<std::string, Assignment>& fields) {
-  for (const auto& group : options_of(phase)) {
-    for (const Option& option : group.options) {
-      for (const auto& [name, given] : fields) {
-        const bool alias = std::find(option.aliases.begin(), option.aliases.end(), name) != option.aliases.end();
-        if (name != option.name && !alias) continue;
-        set_option(option, given);
-      }
-    }
-  }
-}
+/// What is given and changes nothing.
+struct Idle {
+  std::vector<std::string> names;  ///< go back to their defaults, so that the configuration says what counts
+  std::vector<std::string> remarks;
+};
 
-void fill_phases(TrainConfig& config, const Given& given) {
-  std::map<int, std::map<std::string, Assignment>> phases;
-  for (const auto& assignment : given.phases) phases[assignment.phase][assignment.name] = assignment;
-  for (const auto& [number, fields] : phases) {
-    if (fields.count("epochs") == 0) {
-      fail(Exit::usage, "[phase.{}] has no 'epochs' ({}); a phase has 'epochs = BEGIN:END' and what it changes", number,
-           fields.begin()->second.origin);
-    }
-    PhaseConfig phase{.number = number, .rate = {}, .has_rate = fields.count("lr") > 0};
-    std::tie(phase.rate.begin_epoch, phase.rate.end_epoch) =
-        read_span(fields.at("epochs"), true, from_to(0, most_epochs), "BEGIN:END, epochs from 0 to 10^9");
-    if (phase.has_rate)
-      std::tie(phase.rate.from, phase.rate.to) =
-          read_span(fields.at("lr"), false, at_least(0), "RATE or FROM:TO, >= 0");
-    set_fields(phase, fields);
-    config.phases.push_back(phase);
-  }
-  if (config.phases.empty()) return;
-  const auto rates = std::count_if(config.phases.begin(), config.phases.end(), [](auto& p) { return p.has_rate; });
-  if (rates > 0 && given.names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
-}
-
-/// Refuses what is given and changes nothing. Returns the names of the file that count in the file alone, but not
-/// beside what the command line changes: they are overridden.
-std::vector<std::string> find_overridden(const TrainConfig& config, const Given& given) {
+/// Names of the file that count in the file alone, but not beside what the command line changes: they are overridden;
+/// and defaults that are given, which is said. Refuses the others.
+Idle find_idle(const TrainConfig& config, const Given& given) {
   TrainConfig alone;
   const Given file = sort_out(options_of(alone), given.of_file);
-  fill_phases(alone, file);
+  fill_phases(alone, file.phases, file.names);
   alone.said = file.names;
   choose_rate(alone);
-  std::vector<std::string> overridden;
+  Idle idle;
   for (const auto& [name, assignment] : given.last) {
     const Effect effect = effect_of(config, name);
     if (effect.mistake == Mistake::nowhere) continue;
@@ -370,13 +343,19 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
     if (in_file != file.last.end() && in_file->second.origin == assignment.origin) {
       if (effect.mistake == Mistake::command_line) continue;
       if (effect_of(alone, name).mistake == Mistake::nowhere) {
-        overridden.push_back(name);
+        idle.names.push_back(name);
         continue;
       }
     }
+    if (is_default(given, name)) {
+      idle.names.push_back(name);
+      idle.remarks.push_back(
+          fmt::format("{} has no effect, as by default: it needs {}", assignment.origin, effect.needs));
+      continue;
+    }
     fail(Exit::usage, "{} has no effect: it needs {}; give that, or drop it", assignment.origin, effect.needs);
   }
-  return overridden;
+  return idle;
 }
 
 /// Balanced epochs draw from all samples, unless --shuffle says another order, which check() then refuses.
@@ -420,19 +399,20 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   config.said = given.names;
   choose_rate(config);
   choose_shuffle(config);
-  const std::vector<std::string> overridden = find_overridden(config, given);
-  if (!overridden.empty()) {  // back to their defaults, so that the configuration says what counts
+  Idle idle = find_idle(config, given);
+  if (!idle.names.empty()) {
     std::map<std::string, Assignment> last = given.last;
-    for (const std::string& name : overridden) last.erase(name);
+    for (const std::string& name : idle.names) last.erase(name);
     config = TrainConfig();
     set_options(options_of(config), last);
     take_positional("train", given.positional, "data", config.data.folder);
     fill_phases(config, given);
     config.said = given.names;
-    for (const std::string& name : overridden) config.said.erase(name);
+    for (const std::string& name : idle.names) config.said.erase(name);
     choose_rate(config);
     choose_shuffle(config);
   }
+  config.remarks = std::move(idle.remarks);
   config.own_file = given.own_file;
   if (!given.positional.empty()) config.said.insert("data");
   remark_on_batch(config, given);
