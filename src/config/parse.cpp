@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "config/class_weights.hpp"
 #include "config/effects.hpp"
 #include "config/network_file.hpp"
+#include "config/network_words.hpp"
 #include "config/options.hpp"
+#include "config/phases.hpp"
 #include "config/rate_choice.hpp"
 #include "core/errors.hpp"
 #include "core/text.hpp"
@@ -34,30 +36,6 @@ struct Given {
   std::string own_file;                    ///< of the resumed run; empty: it gives nothing
 };
 
-/// Puts our name of a network and its options in the place of another program's, and of a depth beside it
-/// (`--network resnet-v2 --num-layers 50`). What is unknown stays, for those who refuse it.
-void translate_network(Given& given) {
-  const auto model = given.last.find("model"), depth = given.last.find("num-layers");
-  const auto layers = given.last.find("layers");
-  if (layers != given.last.end() && depth != given.last.end())
-    fail(Exit::usage, "{} has no effect: {} gives the network with all its layers; drop it", depth->second.origin,
-         layers->second.origin);
-  if (layers != given.last.end() || model == given.last.end()) return;  // a file's name is free
-  const auto found = find_network(model->second.value, depth == given.last.end() ? std::string() : depth->second.value);
-  if (!found) return;
-  model->second.value = found->model;
-  if (depth != given.last.end()) given.last.erase(depth);
-  for (const auto& [name, value] : found->options) {
-    const auto said = given.last.find(name);
-    if (said != given.last.end() && said->second.value != value &&
-        (said->second.origin.starts_with("-") || !model->second.origin.starts_with("-")))
-      fail(Exit::usage, "{} is a network with {} {}, and {} says another; drop one of them", model->second.origin, name,
-           value, said->second.origin);
-    given.names.insert(name);
-    given.last[name] = {name, value, model->second.origin};
-  }
-}
-
 Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {
   Given given;
   for (auto& assignment : assignments) {
@@ -68,7 +46,7 @@ Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> a
       given.last[assignment.name] = std::move(assignment);
     }
   }
-  translate_network(given);
+  translate_network(given.last, given.names);
   set_options(groups, given.last);
   return given;
 }
@@ -284,8 +262,10 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
     assignments = read_ini(names, text, path, keys_of_training(command));
   }
   leave_out_overridden(assignments, line.assignments, command == "train" && !line.positional.empty());
+  leave_out_depth(assignments, line.assignments);
   read_files(assignments);
   std::vector<Assignment> of_file = assignments;
+  leave_out_depth_alone(of_file);
   for (auto& assignment : line.assignments) {
     if (assignment.name != "config") assignments.push_back(std::move(assignment));
   }
@@ -395,7 +375,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   TrainConfig config;
   const Given given = fill("train", options_of(config), words, read_text, read_own);
   take_positional("train", given.positional, "data", config.data.folder);
-  fill_phases(config, given);
+  fill_phases(config, given.phases, given.names);
   config.said = given.names;
   choose_rate(config);
   choose_shuffle(config);
@@ -406,7 +386,7 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
     config = TrainConfig();
     set_options(options_of(config), last);
     take_positional("train", given.positional, "data", config.data.folder);
-    fill_phases(config, given);
+    fill_phases(config, given.phases, given.names);
     config.said = given.names;
     for (const std::string& name : idle.names) config.said.erase(name);
     choose_rate(config);
@@ -442,7 +422,8 @@ std::vector<std::string> read_words(const std::string& command, const std::vecto
 TrainConfig parse_ini(const std::string& text, const std::string& name) {
   TrainConfig config;
   const auto groups = options_of(config);
-  fill_phases(config, sort_out(groups, read_ini(Names(groups), text, name)));
+  const Given given = sort_out(groups, read_ini(Names(groups), text, name));
+  fill_phases(config, given.phases, given.names);
   check(config);
   return config;
 }
@@ -532,7 +513,7 @@ PreflightConfig parse_preflight(const std::vector<std::string>& words, const Rea
   PreflightConfig config;
   const Given given = fill("preflight", options_of(config), words, read_text);
   take_positional("preflight", given.positional, "data", config.train.data.folder);
-  fill_phases(config.train, given);
+  fill_phases(config.train, given.phases, given.names);
   return config;
 }
 
@@ -540,7 +521,7 @@ PreviewConfig parse_preview(const std::vector<std::string>& words, const ReadTex
   PreviewConfig config;
   const Given given = fill("preview", options_of(config), words, read_text);
   take_positional("preview", given.positional, "data", config.train.data.folder);
-  fill_phases(config.train, given);
+  fill_phases(config.train, given.phases, given.names);
   if (config.samples * config.appearances > most_pictures)
     fail(Exit::usage,
          "a sheet of {} x {} images would be too large a file; give --samples and --appearances of {} in all",
