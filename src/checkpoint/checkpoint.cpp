@@ -244,7 +244,9 @@ std::string resolve_checkpoint(const std::string& path) {
     for (const std::string& found : list_checkpoints(folder, {}, line))
       if (find_damage(found).empty()) return found;
   }
-  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+  const std::string original = tell_original(path);
+  fail(Exit::data, "'{}' holds no checkpoint{}; give a checkpoint file or the --output-dir of a training run", path,
+       original.empty() ? "" : " (" + original + ")");
 }
 
 std::string best_checkpoint(const std::string& path) {

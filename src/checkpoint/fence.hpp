@@ -22,6 +22,7 @@ struct AttemptRecord {
   double started = 0;            ///< seconds since 1970
   double ticks = 0;              ///< start of the process, as in ProcessStart; 0: not known
   std::string checkpoints = {};  ///< absolute path of the folder where it saves; empty: it saves nothing
+  std::string folder = {};       ///< absolute path of the run directory; empty: an older program wrote the record
   // The checkpoint from which it trains; a fresh start has none.
   std::string from = {};  ///< absolute path
   Index from_attempt = -1,
@@ -45,10 +46,17 @@ AttemptRecord newest_attempt(const std::string& folder, Index before = std::nume
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 
+/// The run directory in which that attempt began, if it is still there and is not `run_folder`: that is a copy of it,
+/// and the attempt's checkpoints are those of the other. Empty: it is no copy, or the record doesn't tell.
+std::string original_of(const std::string& run_folder, const AttemptRecord& record);
+
 /// Where a run's attempts may have saved: RUN/checkpoints, then other folders, that of the newest attempt first. Those
-/// outside the run directory have the attempt's record, too: a copied run directory doesn't lead to the checkpoints of
-/// the one that it was copied from. Throws Error(data).
+/// outside the run directory have the attempt's record, too, and no other run directory has it: a copied one doesn't
+/// lead to the checkpoints of the one that it was copied from. Throws Error(data).
 std::vector<std::string> checkpoint_folders(const std::string& run_folder);
+/// What keeps a copied run directory from its attempts' checkpoints: `it is a copy of 'A', whose checkpoints lie in
+/// 'B'`. Empty: it isn't such a copy. Throws Error(data).
+std::string tell_original(const std::string& run_folder);
 
 /// Number of attempts that began after `time` (seconds since 1970).
 Index attempts_since(const std::string& folder, double time);

@@ -116,6 +116,21 @@ bool has_finished(const std::string& folder, Index attempt) {
   }
 }
 
+/// If an earlier attempt saved in the same folder for a run directory of which this one is a copy: that one's
+/// checkpoints are continued, and replaced. Empty: it is no such copy.
+std::string warning_of_copy(const Attempt& attempt) {
+  const std::string& folder = attempt.folders.front();
+  const AttemptRecord before = newest_attempt(folder, attempt.record.number);
+  std::error_code unknown;
+  if (before.checkpoints.empty() || !fs::equivalent(before.checkpoints, attempt.record.checkpoints, unknown)) return {};
+  const std::string original = original_of(folder, before);
+  if (original.empty()) return {};
+  return fmt::format(
+      "'{}' is a copy of '{}', and both save in '{}': this run replaces the checkpoints of the other; give another "
+      "--checkpoint-dir if both are to go on",
+      folder, original, attempt.record.checkpoints);
+}
+
 std::string new_run_id() {
   std::random_device source;
   std::string text = local_time_text(real_clock().wall_seconds());
@@ -192,6 +207,7 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.record = own_job();
   std::error_code unknown;
   if (saves) to.record.checkpoints = fs::absolute(spec.checkpoint_folder, unknown).lexically_normal().string();
+  to.record.folder = fs::absolute(spec.run_folder, unknown).lexically_normal().string();
   to.record.host = communicator.host();
   to.record.pid = getpid();
   to.record.started = real_clock().wall_seconds();
