@@ -247,11 +247,12 @@ void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) 
          file.path(), name_of(file.format()), counted(file.tensors().size(), "tensor"), plan.graph.model,
          differences(fit));
   if (const Index channels = other_channels(fit, plan); channels != 0)
-    fail(Exit::data,
-         "'{}' ({}) takes images of {}, and the data set holds images of {}; prepare the set with --color rgb (3) or "
-         "grey (1)",
-         file.path(), name_of(file.format()), counted(channels, "channel"),
-         counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));
+    fail(
+        Exit::data,
+        "'{}' ({}) takes images of {}, and this {} takes images of {}; if that is what a data set holds, prepare it with "
+        "--color rgb (3) or grey (1)",
+        file.path(), name_of(file.format()), counted(channels, "channel"), plan.graph.model,
+        counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));
   if (file.format() == TensorFormat::onnx) others.push_back("--model-file " + file.path());
   for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(model_words(spec));
   const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))
