@@ -32,8 +32,8 @@ NETWORKS = {  # Convoy's model, its options; torchvision's name where it differs
     "alexnet": ("--variant", "owt"), "timm:mobilenetv2_100": ("--model", "mobilenet_v2"),
     "timm:mobilenetv3_large_100": ("--model", "mobilenet_v3_large"), "timm:efficientnet_b0": ("--model", "efficientnet_b0"),
     "timm:vgg11_bn": ("--model", "vgg11_bn"), "timm:seresnet50": ("--model", "seresnet50"),
-    "timm:inception_v4": ("--model", "inception_v4"), "timm:inception_resnet_v2": ("--model", "inception_resnet_v2")}
-SIZES = {"inception_v3": 299, "timm:inception_v4": 299, "timm:inception_resnet_v2": 299}
+    "timm:densenet121": ("--model", "densenet121"), "timm:inception_v3": ("--model", "inception_v3"), "timm:inception_v4": ("--model", "inception_v4"), "timm:inception_resnet_v2": ("--model", "inception_resnet_v2")}
+SIZES = {"inception_v3": 299, "timm:inception_v3": 299, "timm:inception_v4": 299, "timm:inception_resnet_v2": 299}
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
@@ -108,7 +108,8 @@ def compare(name, options, arguments):
             expected = made["onnx" if kind == "onnx" else "expected"]
             model = () if kind == "onnx" else options if "--model" in options else ("--model", name, *options)
             command = [arguments.convoy, "predict", "--weights", f"{folder}/weights.{kind}", f"{folder}/images", *model, "--image-size", size,
-                       "--resize", size, "--format", "json", "--topk", CLASSES, "--batch-size", 25]
+                       "--resize", size, "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)), "--format", "json", "--topk", CLASSES,
+                       "--batch-size", 25]
             done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 sys.exit(f"{name}: {' '.join(map(str, command))}\n{done.stderr}")

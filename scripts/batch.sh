@@ -111,9 +111,19 @@ look_for_flatuid() {
 strip_domain='function strip_domain(host) { if (host !~ /^[0-9.]+$/) sub(/\..*/, "", host); return host }'
 
 # Hosts that the run must avoid (docs/cluster.md), one per line. People edit the file: it may have comments and blank lines.
+# A name counts without its domain, unless Slurm's own names have one: then the name that Slurm knows stands for it.
 excluded_hosts() {
   [ -n "$run_directory" ] && [ -r "$run_directory/excluded-hosts" ] || return 0
-  awk "$strip_domain"' { sub(/\r$/, "") } NF && $1 !~ /^#/ { print strip_domain($1) }' "$run_directory/excluded-hosts" | sort -u
+  local known=''
+  [ "$scheduler" != slurm ] || known=$(sinfo --all --noheader --Node --format %N 2>/dev/null | sort -u | tr '\n' ' ')
+  awk -v known="$known" "$strip_domain"'
+    BEGIN {
+      count = split(known, name, " ")
+      for (i = 1; i <= count; i++) { is_known[name[i]] = 1; short = strip_domain(name[i]); nodes[short]++; node[short] = name[i] }
+    }
+    { sub(/\r$/, "") }
+    NF && $1 !~ /^#/ { short = strip_domain($1); print $1 in is_known ? $1 : nodes[short] == 1 ? node[short] : short }
+  ' "$run_directory/excluded-hosts" | sort -u
 }
 
 # The lines of $PBS_NODEFILE but those of excluded hosts. PBS can't be asked for other hosts than those (select knows what a host

@@ -91,8 +91,7 @@ std::vector<std::string> list_checkpoints(const std::string& folder, const OnDam
   for (const std::string& name : checkpoint_names(folder)) {
     const std::string path = main_path(folder, name);
     try {
-      Stamp stamp = peek(path);
-      stamp.attempt = lineage.known(stamp.attempt);
+      const Stamp stamp = lineage.known(peek(path));
       if (lineage.holds(stamp.attempt, stamp.step)) found.emplace_back(stamp, path);
     } catch (const Error& error) {
       if (on_damage) on_damage(path, error.what());
@@ -128,13 +127,13 @@ std::vector<std::string> list_abandoned(const std::string& folder, const Lineage
   return files;
 }
 
-NewerCheckpoints list_newer(const std::string& folder, Index step) {
+NewerCheckpoints list_newer(const std::string& folder, const Stamp& than, const Lineage& lineage) {
   NewerCheckpoints newer;
   for (const std::string& file : list_folder(folder)) {
     if (!is_checkpoint_file(file)) continue;
     const std::string name = name_of(file);
     try {
-      if (peek(main_path(folder, name)).step > step)
+      if (lineage.known(peek(main_path(folder, name))) > lineage.known(than))
         newer.files.push_back(file);
       else
         newer.leaves_one = newer.leaves_one || name != "best";
@@ -245,7 +244,9 @@ std::string resolve_checkpoint(const std::string& path) {
     for (const std::string& found : list_checkpoints(folder, {}, line))
       if (find_damage(found).empty()) return found;
   }
-  fail(Exit::data, "'{}' holds no checkpoint; give a checkpoint file or the --output-dir of a training run", path);
+  const std::string original = tell_original(path);
+  fail(Exit::data, "'{}' holds no checkpoint{}; give a checkpoint file or the --output-dir of a training run", path,
+       original.empty() ? "" : " (" + original + ")");
 }
 
 std::string best_checkpoint(const std::string& path) {

@@ -85,12 +85,12 @@ bool is_checkpoint_file(const std::string& file_name);
 /// Names of the checkpoint files of a folder that aren't on the line, `best` included, with their shards; without a
 /// line: all that a run may leave there.
 std::vector<std::string> list_abandoned(const std::string& folder, const Lineage* lineage);
-/// Files of the checkpoints of a folder after more than `step` steps, `best` included, with their shards.
+/// Files of the checkpoints of a folder that were saved after `than`, `best` included, with their shards.
 struct NewerCheckpoints {
   std::vector<std::string> files;
   bool leaves_one = false;  ///< another checkpoint is left to go on from
 };
-NewerCheckpoints list_newer(const std::string& folder, Index step);
+NewerCheckpoints list_newer(const std::string& folder, const Stamp& than, const Lineage& lineage);
 /// Tests whether put_aside() could move files. Throws Error(data) if not.
 void require_way_aside(const std::string& folder, const Fence& fence);
 /// Moves files to FOLDER.old-N, so that nothing overwrites them. `aside`: that folder, made by the first call. Throws

@@ -59,6 +59,7 @@ std::string to_text(const AttemptRecord& record) {
                             {"started", record.started},
                             {"ticks", record.ticks}});
   if (!record.checkpoints.empty()) json["checkpoints"] = record.checkpoints;
+  if (!record.folder.empty()) json["folder"] = record.folder;
   if (!record.from.empty())
     json["from"].set({{"file", record.from}, {"attempt", record.from_attempt}, {"step", record.from_step}});
   return json.text(1, Json::Order::sorted) + "\n";
@@ -86,7 +87,8 @@ std::optional<AttemptRecord> read_record(const std::string& folder, Index number
                        .pid = json.value("pid", Index{0}),
                        .started = json.value("started", 0.0),
                        .ticks = json.value("ticks", 0.0),
-                       .checkpoints = json.value("checkpoints", "")};
+                       .checkpoints = json.value("checkpoints", ""),
+                       .folder = json.value("folder", "")};
   if (const Json* from = json.find("from")) {
     record.from = from->value("file", "");
     record.from_attempt = from->value("attempt", Index{0});
@@ -123,19 +125,43 @@ bool knows_run(const std::string& folder, const std::string& run) {
 
 namespace {
 
-/// Is the folder where that attempt saved still one of this run directory's own? A run directory that was copied or
-/// renamed brings records along that name another's folder.
-bool belongs_to(const std::string& run_folder, const AttemptRecord& record) {
+bool has_record(const std::string& folder, const AttemptRecord& record) {
+  const auto same = read_record(folder, record.number);
+  return same && same->host == record.host && same->pid == record.pid && same->started == record.started;
+}
+
+bool lies_in(const std::string& run_folder, const AttemptRecord& record) {
   std::error_code unknown;
   const fs::path run = fs::weakly_canonical(run_folder, unknown);
   if (unknown) return false;
   const fs::path folder = fs::weakly_canonical(record.checkpoints, unknown);
-  if (!unknown && std::mismatch(run.begin(), run.end(), folder.begin(), folder.end()).first == run.end()) return true;
-  const auto same = read_record(record.checkpoints, record.number);
-  return same && same->host == record.host && same->pid == record.pid && same->started == record.started;
+  return !unknown && std::mismatch(run.begin(), run.end(), folder.begin(), folder.end()).first == run.end();
+}
+
+/// Is the folder where that attempt saved still one of this run directory's own? A run directory that was copied or
+/// renamed brings records along that name another's folder.
+bool belongs_to(const std::string& run_folder, const AttemptRecord& record) {
+  return lies_in(run_folder, record) ||
+         (has_record(record.checkpoints, record) && original_of(run_folder, record).empty());
 }
 
 }  // namespace
+
+std::string original_of(const std::string& run_folder, const AttemptRecord& record) {
+  std::error_code unknown;
+  if (record.folder.empty() || fs::equivalent(record.folder, run_folder, unknown)) return {};
+  return has_record(record.folder, record) ? record.folder : std::string();
+}
+
+std::string tell_original(const std::string& run_folder) {
+  for (const Index number : readable_numbers(run_folder)) {
+    const auto record = read_record(run_folder, number);
+    if (!record || record->checkpoints.empty() || lies_in(run_folder, *record)) continue;
+    if (const std::string original = original_of(run_folder, *record); !original.empty())
+      return fmt::format("it is a copy of '{}', whose checkpoints lie in '{}'", original, record->checkpoints);
+  }
+  return {};
+}
 
 std::vector<std::string> checkpoint_folders(const std::string& run_folder) {
   std::vector<std::string> folders{run_folder + "/checkpoints"};

@@ -2,6 +2,7 @@
 // Every start of a run is an attempt with a number of its own, and only the newest may write. A rank that was cut off
 // or frozen while its run was started again elsewhere finds a higher number and leaves.
 #pragma once
+#include <compare>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,10 +22,19 @@ struct AttemptRecord {
   double started = 0;            ///< seconds since 1970
   double ticks = 0;              ///< start of the process, as in ProcessStart; 0: not known
   std::string checkpoints = {};  ///< absolute path of the folder where it saves; empty: it saves nothing
+  std::string folder = {};       ///< absolute path of the run directory; empty: an older program wrote the record
   // The checkpoint from which it trains; a fresh start has none.
   std::string from = {};  ///< absolute path
   Index from_attempt = -1,
         from_step = -1;  ///< that wrote it (0: not one of this folder), and steps done there; -1: none
+};
+
+/// Which save of a line a checkpoint is. Of two the later has the higher attempt, or more steps of the same attempt: an
+/// attempt with another batch numbers the steps otherwise, so steps of two attempts don't compare.
+struct Stamp {
+  Index attempt = 0;  ///< 0: not known, older files don't say
+  Index step = 0;     ///< steps done
+  auto operator<=>(const Stamp&) const = default;
 };
 
 /// The newest number that is taken in the folders, readable or not.
@@ -36,10 +46,17 @@ AttemptRecord newest_attempt(const std::string& folder, Index before = std::nume
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 
+/// The run directory in which that attempt began, if it is still there and is not `run_folder`: that is a copy of it,
+/// and the attempt's checkpoints are those of the other. Empty: it is no copy, or the record doesn't tell.
+std::string original_of(const std::string& run_folder, const AttemptRecord& record);
+
 /// Where a run's attempts may have saved: RUN/checkpoints, then other folders, that of the newest attempt first. Those
-/// outside the run directory have the attempt's record, too: a copied run directory doesn't lead to the checkpoints of
-/// the one that it was copied from. Throws Error(data).
+/// outside the run directory have the attempt's record, too, and no other run directory has it: a copied one doesn't
+/// lead to the checkpoints of the one that it was copied from. Throws Error(data).
 std::vector<std::string> checkpoint_folders(const std::string& run_folder);
+/// What keeps a copied run directory from its attempts' checkpoints: `it is a copy of 'A', whose checkpoints lie in
+/// 'B'`. Empty: it isn't such a copy. Throws Error(data).
+std::string tell_original(const std::string& run_folder);
 
 /// Number of attempts that began after `time` (seconds since 1970).
 Index attempts_since(const std::string& folder, double time);
@@ -64,6 +81,7 @@ class Lineage {
   explicit Lineage(const std::string& folder, Index before = std::numeric_limits<Index>::max());
   /// The number of an attempt of this folder; 0 for one that a copied checkpoint brought along.
   Index known(Index attempt) const { return attempt <= newest_ ? attempt : 0; }
+  Stamp known(const Stamp& stamp) const { return {known(stamp.attempt), stamp.step}; }
   /// Is a checkpoint of that attempt (0: not known) after so many steps on the line?
   bool holds(Index attempt, Index step) const;
   /// The newest attempt that went on from a checkpoint; number 0: there is none.

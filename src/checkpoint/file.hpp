@@ -74,10 +74,6 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
 FileMeta read_file_meta(const std::string& path);
 /// The same, and throws Error(data) for a shard.
 FileMeta read_main_meta(const std::string& path);
-struct Stamp {
-  Index attempt = 0;  ///< 0: not known, older files don't say
-  Index step = 0;     ///< steps done
-};
 /// By the file's first bytes alone: no proof that the rest is whole. Throws Error(data).
 Stamp peek(const std::string& path);
 

@@ -324,8 +324,9 @@ void check_run_folder(Communicator& communicator, const TrainConfig& config, Pre
         Exit::usage);
   }
   communicator.barrier("look at the run directory");
+  const HostNames hosts = names_of_hosts(communicator);
   if (first) {
-    if (const std::string text = warning_of_excluded(folder, communicator.hosts()); !text.empty())
+    if (const std::string text = warning_of_excluded(folder, hosts); !text.empty())
       mine.push_back({Exit::ok, text, {}});
   }
   share_findings(communicator, mine, to);

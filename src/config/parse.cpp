@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "config/class_weights.hpp"
 #include "config/effects.hpp"
 #include "config/network_file.hpp"
+#include "config/network_words.hpp"
 #include "config/options.hpp"
+#include "config/phases.hpp"
 #include "config/rate_choice.hpp"
 #include "core/errors.hpp"
 #include "core/text.hpp"
@@ -34,30 +36,6 @@ struct Given {
   std::string own_file;                    ///< of the resumed run; empty: it gives nothing
 };
 
-/// Puts our name of a network and its options in the place of another program's, and of a depth beside it
-/// (`--network resnet-v2 --num-layers 50`). What is unknown stays, for those who refuse it.
-void translate_network(Given& given) {
-  const auto model = given.last.find("model"), depth = given.last.find("num-layers");
-  const auto layers = given.last.find("layers");
-  if (layers != given.last.end() && depth != given.last.end())
-    fail(Exit::usage, "{} has no effect: {} gives the network with all its layers; drop it", depth->second.origin,
-         layers->second.origin);
-  if (layers != given.last.end() || model == given.last.end()) return;  // a file's name is free
-  const auto found = find_network(model->second.value, depth == given.last.end() ? std::string() : depth->second.value);
-  if (!found) return;
-  model->second.value = found->model;
-  if (depth != given.last.end()) given.last.erase(depth);
-  for (const auto& [name, value] : found->options) {
-    const auto said = given.last.find(name);
-    if (said != given.last.end() && said->second.value != value &&
-        (said->second.origin.starts_with("-") || !model->second.origin.starts_with("-")))
-      fail(Exit::usage, "{} is a network with {} {}, and {} says another; drop one of them", model->second.origin, name,
-           value, said->second.origin);
-    given.names.insert(name);
-    given.last[name] = {name, value, model->second.origin};
-  }
-}
-
 Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> assignments) {
   Given given;
   for (auto& assignment : assignments) {
@@ -68,7 +46,7 @@ Given sort_out(const std::vector<OptionGroup>& groups, std::vector<Assignment> a
       given.last[assignment.name] = std::move(assignment);
     }
   }
-  translate_network(given);
+  translate_network(given.last, given.names);
   set_options(groups, given.last);
   return given;
 }
@@ -284,8 +262,10 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
     assignments = read_ini(names, text, path, keys_of_training(command));
   }
   leave_out_overridden(assignments, line.assignments, command == "train" && !line.positional.empty());
+  leave_out_depth(assignments, line.assignments);
   read_files(assignments);
   std::vector<Assignment> of_file = assignments;
+  leave_out_depth_alone(of_file);
   for (auto& assignment : line.assignments) {
     if (assignment.name != "config") assignments.push_back(std::move(assignment));
   }
@@ -302,65 +282,38 @@ Given fill(const std::string& command, std::vector<OptionGroup> groups, const st
   return given;
 }
 
-/// `0.1` or `0.1:0.4`.
-std::pair<double, double> read_span(const Assignment& given, bool both, const Bounds& bounds, const char* allowed) {
-  const auto colon = given.value.find(':');
-  try {
-    if (colon == std::string::npos) {
-      if (both) throw BadValue("has no ':'");
-      const double value = read_number(given.value, bounds);
-      return {value, value};
-    }
-    return {read_number(given.value.substr(0, colon), bounds), read_number(given.value.substr(colon + 1), bounds)};
-  } catch (const BadValue& e) {
-    fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), allowed);
-  }
+/// Does the configuration have the option's value also if nothing gives it?
+bool is_default(const Given& given, const std::string& name) {
+  const auto value_of = [&](const std::map<std::string, Assignment>& last) {
+    TrainConfig config;
+    std::string value;
+    const auto groups = options_of(config);
+    set_options(groups, last);
+    for (const OptionGroup& group : groups)
+      for (const Option& option : group.options)
+        if (option.name == name) value = option.print();
+    return value;
+  };
+  std::map<std::string, Assignment> others = given.last;
+  others.erase(name);
+  return value_of(given.last) == value_of(others);
 }
 
-/// All but epochs and lr.
-void set_fields(PhaseConfig& phase, const std::map<std::string, Assignment>& fields) {
-  for (const auto& group : options_of(phase)) {
-    for (const Option& option : group.options) {
-      for (const auto& [name, given] : fields) {
-        const bool alias = std::find(option.aliases.begin(), option.aliases.end(), name) != option.aliases.end();
-        if (name != option.name && !alias) continue;
-        set_option(option, given);
-      }
-    }
-  }
-}
+/// What is given and changes nothing.
+struct Idle {
+  std::vector<std::string> names;  ///< go back to their defaults, so that the configuration says what counts
+  std::vector<std::string> remarks;
+};
 
-void fill_phases(TrainConfig& config, const Given& given) {
-  std::map<int, std::map<std::string, Assignment>> phases;
-  for (const auto& assignment : given.phases) phases[assignment.phase][assignment.name] = assignment;
-  for (const auto& [number, fields] : phases) {
-    if (fields.count("epochs") == 0) {
-      fail(Exit::usage, "[phase.{}] has no 'epochs' ({}); a phase has 'epochs = BEGIN:END' and what it changes", number,
-           fields.begin()->second.origin);
-    }
-    PhaseConfig phase{.number = number, .rate = {}, .has_rate = fields.count("lr") > 0};
-    std::tie(phase.rate.begin_epoch, phase.rate.end_epoch) =
-        read_span(fields.at("epochs"), true, from_to(0, most_epochs), "BEGIN:END, epochs from 0 to 10^9");
-    if (phase.has_rate)
-      std::tie(phase.rate.from, phase.rate.to) =
-          read_span(fields.at("lr"), false, at_least(0), "RATE or FROM:TO, >= 0");
-    set_fields(phase, fields);
-    config.phases.push_back(phase);
-  }
-  if (config.phases.empty()) return;
-  const auto rates = std::count_if(config.phases.begin(), config.phases.end(), [](auto& p) { return p.has_rate; });
-  if (rates > 0 && given.names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
-}
-
-/// Refuses what is given and changes nothing. Returns the names of the file that count in the file alone, but not
-/// beside what the command line changes: they are overridden.
-std::vector<std::string> find_overridden(const TrainConfig& config, const Given& given) {
+/// Names of the file that count in the file alone, but not beside what the command line changes: they are overridden;
+/// and defaults that are given, which is said. Refuses the others.
+Idle find_idle(const TrainConfig& config, const Given& given) {
   TrainConfig alone;
   const Given file = sort_out(options_of(alone), given.of_file);
-  fill_phases(alone, file);
+  fill_phases(alone, file.phases, file.names);
   alone.said = file.names;
   choose_rate(alone);
-  std::vector<std::string> overridden;
+  Idle idle;
   for (const auto& [name, assignment] : given.last) {
     const Effect effect = effect_of(config, name);
     if (effect.mistake == Mistake::nowhere) continue;
@@ -370,13 +323,19 @@ std::vector<std::string> find_overridden(const TrainConfig& config, const Given&
     if (in_file != file.last.end() && in_file->second.origin == assignment.origin) {
       if (effect.mistake == Mistake::command_line) continue;
       if (effect_of(alone, name).mistake == Mistake::nowhere) {
-        overridden.push_back(name);
+        idle.names.push_back(name);
         continue;
       }
     }
+    if (is_default(given, name)) {
+      idle.names.push_back(name);
+      idle.remarks.push_back(
+          fmt::format("{} has no effect, as by default: it needs {}", assignment.origin, effect.needs));
+      continue;
+    }
     fail(Exit::usage, "{} has no effect: it needs {}; give that, or drop it", assignment.origin, effect.needs);
   }
-  return overridden;
+  return idle;
 }
 
 /// Balanced epochs draw from all samples, unless --shuffle says another order, which check() then refuses.
@@ -416,23 +375,24 @@ TrainConfig parse_train(const std::vector<std::string>& words, const ReadText& r
   TrainConfig config;
   const Given given = fill("train", options_of(config), words, read_text, read_own);
   take_positional("train", given.positional, "data", config.data.folder);
-  fill_phases(config, given);
+  fill_phases(config, given.phases, given.names);
   config.said = given.names;
   choose_rate(config);
   choose_shuffle(config);
-  const std::vector<std::string> overridden = find_overridden(config, given);
-  if (!overridden.empty()) {  // back to their defaults, so that the configuration says what counts
+  Idle idle = find_idle(config, given);
+  if (!idle.names.empty()) {
     std::map<std::string, Assignment> last = given.last;
-    for (const std::string& name : overridden) last.erase(name);
+    for (const std::string& name : idle.names) last.erase(name);
     config = TrainConfig();
     set_options(options_of(config), last);
     take_positional("train", given.positional, "data", config.data.folder);
-    fill_phases(config, given);
+    fill_phases(config, given.phases, given.names);
     config.said = given.names;
-    for (const std::string& name : overridden) config.said.erase(name);
+    for (const std::string& name : idle.names) config.said.erase(name);
     choose_rate(config);
     choose_shuffle(config);
   }
+  config.remarks = std::move(idle.remarks);
   config.own_file = given.own_file;
   if (!given.positional.empty()) config.said.insert("data");
   remark_on_batch(config, given);
@@ -462,7 +422,8 @@ std::vector<std::string> read_words(const std::string& command, const std::vecto
 TrainConfig parse_ini(const std::string& text, const std::string& name) {
   TrainConfig config;
   const auto groups = options_of(config);
-  fill_phases(config, sort_out(groups, read_ini(Names(groups), text, name)));
+  const Given given = sort_out(groups, read_ini(Names(groups), text, name));
+  fill_phases(config, given.phases, given.names);
   check(config);
   return config;
 }
@@ -552,7 +513,7 @@ PreflightConfig parse_preflight(const std::vector<std::string>& words, const Rea
   PreflightConfig config;
   const Given given = fill("preflight", options_of(config), words, read_text);
   take_positional("preflight", given.positional, "data", config.train.data.folder);
-  fill_phases(config.train, given);
+  fill_phases(config.train, given.phases, given.names);
   return config;
 }
 
@@ -560,7 +521,7 @@ PreviewConfig parse_preview(const std::vector<std::string>& words, const ReadTex
   PreviewConfig config;
   const Given given = fill("preview", options_of(config), words, read_text);
   take_positional("preview", given.positional, "data", config.train.data.folder);
-  fill_phases(config.train, given);
+  fill_phases(config.train, given.phases, given.names);
   if (config.samples * config.appearances > most_pictures)
     fail(Exit::usage,
          "a sheet of {} x {} images would be too large a file; give --samples and --appearances of {} in all",

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "config/phases.hpp"
+
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "config/options.hpp"
 #include "core/errors.hpp"
+#include "options/ranges.hpp"
 
 namespace convoy {
 namespace {
@@ -98,6 +104,60 @@ std::vector<std::pair<Index, TrainConfig>> data_phases(const TrainConfig& config
   }
   if (legs.empty()) legs.emplace_back(0, config);
   return legs;
+}
+
+namespace {
+
+/// `0.1` or `0.1:0.4`.
+std::pair<double, double> read_span(const Assignment& given, bool both, const Bounds& bounds, const char* allowed) {
+  const auto colon = given.value.find(':');
+  try {
+    if (colon == std::string::npos) {
+      if (both) throw BadValue("has no ':'");
+      const double value = read_number(given.value, bounds);
+      return {value, value};
+    }
+    return {read_number(given.value.substr(0, colon), bounds), read_number(given.value.substr(colon + 1), bounds)};
+  } catch (const BadValue& e) {
+    fail(Exit::usage, "{} ('{}' {}); allowed: {}", given.origin, given.value, e.what(), allowed);
+  }
+}
+
+/// All but epochs and lr.
+void set_fields(PhaseConfig& phase, const std::map<std::string, Assignment>& fields) {
+  for (const auto& group : options_of(phase)) {
+    for (const Option& option : group.options) {
+      for (const auto& [name, given] : fields) {
+        const bool alias = std::find(option.aliases.begin(), option.aliases.end(), name) != option.aliases.end();
+        if (name != option.name && !alias) continue;
+        set_option(option, given);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void fill_phases(TrainConfig& config, const std::vector<Assignment>& given, const std::set<std::string>& names) {
+  std::map<int, std::map<std::string, Assignment>> phases;
+  for (const auto& assignment : given) phases[assignment.phase][assignment.name] = assignment;
+  for (const auto& [number, fields] : phases) {
+    if (fields.count("epochs") == 0) {
+      fail(Exit::usage, "[phase.{}] has no 'epochs' ({}); a phase has 'epochs = BEGIN:END' and what it changes", number,
+           fields.begin()->second.origin);
+    }
+    PhaseConfig phase{.number = number, .rate = {}, .has_rate = fields.count("lr") > 0};
+    std::tie(phase.rate.begin_epoch, phase.rate.end_epoch) =
+        read_span(fields.at("epochs"), true, from_to(0, most_epochs), "BEGIN:END, epochs from 0 to 10^9");
+    if (phase.has_rate)
+      std::tie(phase.rate.from, phase.rate.to) =
+          read_span(fields.at("lr"), false, at_least(0), "RATE or FROM:TO, >= 0");
+    set_fields(phase, fields);
+    config.phases.push_back(phase);
+  }
+  if (config.phases.empty()) return;
+  const auto rates = std::count_if(config.phases.begin(), config.phases.end(), [](auto& p) { return p.has_rate; });
+  if (rates > 0 && names.count("lr-schedule") == 0) config.optimiser.schedule.decay = Decay::phases;
 }
 
 }  // namespace convoy

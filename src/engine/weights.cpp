@@ -30,15 +30,17 @@ std::string tell(const TensorFile& file, const StateFit& fit, std::size_t taken,
                      counted(taken, "tensor"), rest, digest);
 }
 
-/// On rank 0. Returns what wasn't read.
-std::vector<std::string> read_tensors(const std::string& path, const Plan& plan, const SetLayout& layout, Head head,
-                                      std::vector<float>& block) {
+/// On rank 0.
+LoadedWeights read_tensors(const std::string& path, const Plan& plan, const SetLayout& layout, Head head) {
   const TensorFile file(path);
   file.check_digest();
   StateFit fit = fit_state(plan, file);
   const bool fits = head == Head::must_fit ? fit.fits() && fit.other_head.empty() : fit.fits_body();
   if (!fits) fail_misfit(fit, plan, file);
-  std::vector<std::string> unread;
+  LoadedWeights loaded;
+  loaded.library = fit.library;
+  std::vector<float>& block = loaded.block;
+  std::vector<std::string>& unread = loaded.unread;
   const std::string last_layer = head_prefix(plan.graph);
   const auto leave = [&](const FilledEntry& each) { unread.push_back("/parameters/" + each.entry.name); };
   for (const FilledEntry& each : fit.other_head) leave(each);
@@ -56,7 +58,7 @@ std::vector<std::string> read_tensors(const std::string& path, const Plan& plan,
   };
   const std::uint64_t digest = fill_set(fit.filled, file, part(layout.values), part(layout.statistics));
   log::info("{}", tell(file, fit, fit.filled.size(), digest));
-  return unread;
+  return loaded;
 }
 
 /// The format that the ending of a file's name promises; empty: none that holds weights.
@@ -160,8 +162,13 @@ LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found
   }
   LoadedWeights loaded;
   std::istringstream unread(ask_first_rank(communicator, "reading the weights", [&] {
-    return fmt::format("{}", fmt::join(read_tensors(found.path, plan, layout, head, loaded.block), " "));
+    loaded = read_tensors(found.path, plan, layout, head);
+    return fmt::format("{} {}", static_cast<int>(loaded.library), fmt::join(loaded.unread, " "));
   }));
+  loaded.unread.clear();
+  int library = 0;
+  unread >> library;
+  loaded.library = static_cast<Library>(library);
   for (std::string name; unread >> name;) loaded.unread.push_back(name);
   loaded.block.resize(static_cast<std::size_t>(layout.count()));
   communicator.broadcast(std::as_writable_bytes(std::span(loaded.block)), 0, "values of the weights");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "checkpoint/resume.hpp"
+#include "interchange/fit.hpp"
 #include "interchange/tensor_file.hpp"
 
 namespace convoy {
@@ -22,8 +23,9 @@ struct FoundWeights : FoundCheckpoint {
 FoundWeights open_weights(Communicator& communicator, const std::string& path);
 
 struct LoadedWeights {
-  std::vector<float> block;         ///< in the layout; optimiser and device state are zero
-  std::vector<std::string> unread;  ///< tensors of a head that wasn't read, as StoredTensor::name
+  std::vector<float> block;                ///< in the layout; optimiser and device state are zero
+  std::vector<std::string> unread;         ///< tensors of a head that wasn't read, as StoredTensor::name
+  Library library = Library::torchvision;  ///< whose names a file of tensors has
 };
 
 /// Collective. Rank 0 reads, all get the values; the log says what was loaded. Throws Error(data), the same on all

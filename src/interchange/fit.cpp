@@ -181,7 +181,7 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
     auto found = tensors.find(entry.name);
     if (found == tensors.end()) {
       found = tensors.find(renamed(entry.name, timm));
-      fit.timm = fit.timm || found != tensors.end();
+      if (found != tensors.end()) fit.library = Library::timm;
     }
     if (found == tensors.end()) {
       if (entry.part != StateEntry::Part::batches) fit.missing.push_back(entry);  // files of before 2018 have none
@@ -203,6 +203,16 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
   for (const auto& [name, tensor] : tensors)
     if (!used.contains(name)) (is_auxiliary(name) ? fit.left_out : fit.unexpected).push_back(tensor);
   return fit;
+}
+
+float norm_epsilon_of(Library library, const std::string& model) {
+  switch (library) {
+    case Library::timm:
+      return usual_norm_epsilon;  // of all whose modules it names otherwise
+    case Library::torchvision:
+      return usual_norms(model).epsilon;
+  }
+  return usual_norm_epsilon;
 }
 
 Index classes_of(const StateFit& fit, const Plan& plan) {
@@ -237,11 +247,12 @@ void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) 
          file.path(), name_of(file.format()), counted(file.tensors().size(), "tensor"), plan.graph.model,
          differences(fit));
   if (const Index channels = other_channels(fit, plan); channels != 0)
-    fail(Exit::data,
-         "'{}' ({}) takes images of {}, and the data set holds images of {}; prepare the set with --color rgb (3) or "
-         "grey (1)",
-         file.path(), name_of(file.format()), counted(channels, "channel"),
-         counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));
+    fail(
+        Exit::data,
+        "'{}' ({}) takes images of {}, and this {} takes images of {}; if that is what a data set holds, prepare it with "
+        "--color rgb (3) or grey (1)",
+        file.path(), name_of(file.format()), counted(channels, "channel"), plan.graph.model,
+        counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));
   if (file.format() == TensorFormat::onnx) others.push_back("--model-file " + file.path());
   for (const GraphSpec& spec : networks_that_fit(file)) others.push_back(model_words(spec));
   const std::string remedy = !fit.fits() && !others.empty() ? fmt::format("it fits {}", fmt::join(others, " or "))

@@ -11,6 +11,9 @@
 
 namespace convoy {
 
+/// Whose names of modules a file has.
+enum class Library : std::uint8_t { torchvision, timm };
+
 /// An entry of the network's state dict and the tensor that fills it.
 struct FilledEntry {
   StateEntry entry;
@@ -26,13 +29,16 @@ struct StateFit {
   std::vector<StateEntry> missing_head;                   ///< all of the last layer, where the file has nothing of it
   std::vector<const StoredValues*> unexpected, left_out;  ///< left out: counters, and auxiliary classifiers
   std::vector<FilledEntry> misshapen;
-  bool timm = false;  ///< names are timm's
+  Library library = Library::torchvision;  ///< timm: only its names fit
 
   bool fits() const { return fits_body() && missing_head.empty(); }
   /// But for the last layer.
   bool fits_body() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
 };
 StateFit fit_state(const Plan& plan, const TensorFile& file);
+
+/// Of the batch norms of that library's network. timm's variants `tf_...`, which pad otherwise, aside.
+float norm_epsilon_of(Library library, const std::string& model);
 
 /// The prefix of the names of the last layer's tensors: `fc.`.
 std::string head_prefix(const Graph& graph);

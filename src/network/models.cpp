@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <cstdlib>
 #include <regex>
 
 #include "core/errors.hpp"
@@ -88,7 +89,8 @@ void check_options(const GraphSpec& spec, const Family& family) {
     const auto option = std::find_if(known.begin(), known.end(), is_it);
     if (option == known.end()) fail(Exit::internal, "no network has an option '{}'", name);
     const bool has = std::any_of(family.options.begin(), family.options.end(), is_it);
-    if (!has && !option->lacks.empty()) refuse(spec, *option, value);
+    const bool none = option->form == ModelOption::Form::share && std::strtod(value.c_str(), nullptr) == 0;
+    if (!has && !none && !option->lacks.empty()) refuse(spec, *option, value);
   }
 }
 

@@ -37,11 +37,16 @@ bool matches(const std::string& pattern, const std::string& parameter) {
 }  // namespace
 
 std::set<std::string> find_parameters(const Graph& graph, const char* option, const std::string& pattern) {
-  const Node* const last = last_layer(graph);
   std::set<std::string> found;
   for (const Node& node : graph.nodes)
     for (const ParameterSpec& parameter : node.parameters)
-      if (pattern == backbone ? &node != last : matches(pattern, parameter.name)) found.insert(parameter.name);
+      if (matches(pattern, parameter.name)) found.insert(parameter.name);
+  if (found.empty() && pattern == backbone) {
+    const Node* const last = last_layer(graph);
+    for (const Node& node : graph.nodes)
+      for (const ParameterSpec& parameter : node.parameters)
+        if (&node != last) found.insert(parameter.name);
+  }
   if (!found.empty()) return found;
   fail(Exit::usage,
        "{} '{}' matches no parameter of {}; its modules are {}, and 'convoy inspect checkpoint' lists all names",

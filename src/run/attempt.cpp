@@ -17,7 +17,6 @@
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
 #include "io/file.hpp"
-#include "run/excluded_hosts.hpp"
 #include "run/run_state.hpp"
 
 namespace convoy {
@@ -117,6 +116,21 @@ bool has_finished(const std::string& folder, Index attempt) {
   }
 }
 
+/// If an earlier attempt saved in the same folder for a run directory of which this one is a copy: that one's
+/// checkpoints are continued, and replaced. Empty: it is no such copy.
+std::string warning_of_copy(const Attempt& attempt) {
+  const std::string& folder = attempt.folders.front();
+  const AttemptRecord before = newest_attempt(folder, attempt.record.number);
+  std::error_code unknown;
+  if (before.checkpoints.empty() || !fs::equivalent(before.checkpoints, attempt.record.checkpoints, unknown)) return {};
+  const std::string original = original_of(folder, before);
+  if (original.empty()) return {};
+  return fmt::format(
+      "'{}' is a copy of '{}', and both save in '{}': this run replaces the checkpoints of the other; give another "
+      "--checkpoint-dir if both are to go on",
+      folder, original, attempt.record.checkpoints);
+}
+
 std::string new_run_id() {
   std::random_device source;
   std::string text = local_time_text(real_clock().wall_seconds());
@@ -193,10 +207,12 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
   to.record = own_job();
   std::error_code unknown;
   if (saves) to.record.checkpoints = fs::absolute(spec.checkpoint_folder, unknown).lexically_normal().string();
+  to.record.folder = fs::absolute(spec.run_folder, unknown).lexically_normal().string();
   to.record.host = communicator.host();
   to.record.pid = getpid();
   to.record.started = real_clock().wall_seconds();
   to.record.ticks = process_start(to.record.pid).ticks;
+  to.hosts = names_of_hosts(communicator);
   run_agreed(communicator, "beginning an attempt", [&] {
     if (communicator.rank() != 0) return;
     const Claim claim = spec.take_over ? Claim{.number = claim_attempt(to.folders, to.record)}
@@ -207,8 +223,8 @@ void begin_attempt(Communicator& communicator, const AttemptSpec& spec, Attempt&
     for (const std::string& folder : to.folders) to.fence.remove_older_temporaries(folder);
     if (saves) remove_leftovers(spec.checkpoint_folder, to.fence);
     to.fence.remove_older_temporaries(spec.run_folder + "/attempts");
-    if (const std::string text = warning_of_excluded(spec.run_folder, communicator.hosts()); !text.empty())
-      log::warn("{}", text);
+    if (const std::string text = warning_of_copy(to); !text.empty()) log::warn("{}", text);
+    if (const std::string text = warning_of_excluded(spec.run_folder, to.hosts); !text.empty()) log::warn("{}", text);
   });
   std::array<Index, 2> numbers{to.record.number, to.waited_for};
   communicator.broadcast(std::as_writable_bytes(std::span(numbers)), 0, "number of the attempt");

@@ -7,6 +7,7 @@
 #include "checkpoint/fence.hpp"
 #include "comm/communicator.hpp"
 #include "core/clock.hpp"
+#include "run/excluded_hosts.hpp"
 
 namespace convoy {
 
@@ -20,6 +21,7 @@ struct AttemptSpec {
 struct Attempt {
   AttemptRecord record;
   std::vector<std::string> folders;  ///< that are fenced: the run directory, and a checkpoint folder outside it
+  HostNames hosts;                   ///< of the ranks
   Fence fence;
   /// Another attempt that was alive when this one started, and has since finished the run; 0: there is none. Known on
   /// all ranks.

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
@@ -25,6 +27,21 @@ std::string name_without_domain(const std::string& host) {
 }
 
 }  // namespace
+
+HostNames match_nodes(std::vector<std::string> hosts, const std::vector<std::string>& nodes) {
+  HostNames names{.own = std::move(hosts), .of_scheduler = nodes};
+  std::map<std::string, std::set<std::string>> hosts_of_node;
+  for (std::size_t r = 0; r < nodes.size(); ++r) hosts_of_node[nodes[r]].insert(names.own[r]);
+  for (std::size_t r = 0; r < nodes.size(); ++r)
+    if (nodes[r].empty() || hosts_of_node[nodes[r]].size() > 1) names.of_scheduler[r] = names.own[r];
+  return names;
+}
+
+HostNames names_of_hosts(Communicator& communicator) {
+  const char* const node = std::getenv("SLURMD_NODENAME");
+  return match_nodes(communicator.hosts(),
+                     communicator.all_gather(node == nullptr ? "" : node, "names of the scheduler's nodes"));
+}
 
 std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {
   constexpr const char* blanks = " \t\r";
@@ -47,9 +64,10 @@ std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {
   return hosts;
 }
 
-std::vector<ExcludedHost> excluded_among(const std::string& run_folder, const std::vector<std::string>& hosts) {
+std::vector<ExcludedHost> excluded_among(const std::string& run_folder, const HostNames& hosts) {
   std::set<std::string> own;
-  for (const std::string& host : hosts) own.insert(name_without_domain(host));
+  for (const auto* names : {&hosts.own, &hosts.of_scheduler})
+    for (const std::string& name : *names) own.insert(name_without_domain(name));
   std::vector<ExcludedHost> found;
   for (ExcludedHost& one : read_excluded_hosts(run_folder)) {
     const std::string name = name_without_domain(one.host);
@@ -70,27 +88,33 @@ std::string describe(const std::vector<ExcludedHost>& hosts) {
   return text;
 }
 
-std::string warning_of_excluded(const std::string& run_folder, const std::vector<std::string>& hosts) {
+std::string warning_of_excluded(const std::string& run_folder, const HostNames& hosts) {
   const std::vector<ExcludedHost> found = excluded_among(run_folder, hosts);
   if (found.empty()) return {};
   std::vector<std::string> names;
-  names.reserve(found.size());
-  for (const ExcludedHost& own : found) names.push_back(name_without_domain(own.host));
+  for (const ExcludedHost& own : found) {
+    const std::string name = name_without_domain(own.host);
+    for (std::size_t r = 0; r < hosts.own.size(); ++r) {
+      const std::string& node = hosts.of_scheduler[r];
+      const bool is_it = name_without_domain(hosts.own[r]) == name || name_without_domain(node) == name;
+      if (is_it && std::find(names.begin(), names.end(), node) == names.end()) names.push_back(node);
+    }
+  }
   return fmt::format(
       "this job runs on {}, excluded by '{}'; start it without them (Slurm: sbatch --exclude={}), or remove the lines of "
       "hosts that are repaired from this file",
       describe(found), excluded_hosts_path(run_folder), fmt::join(names, ","));
 }
 
-void exclude_hosts(const std::string& run_folder, Index attempt, const std::vector<std::string>& host_of_rank,
-                   std::span<const int> ranks, const std::string& reason) {
+void exclude_hosts(const std::string& run_folder, Index attempt, const HostNames& hosts, std::span<const int> ranks,
+                   const std::string& reason) {
   const std::vector<ExcludedHost> known = read_excluded_hosts(run_folder);
   std::string lines;
   // Another reason of the attempt counts too: what follows from it may differ.
   const std::string kind = reason.substr(0, reason.find(','));
   std::set<std::string> added;
   for (const int rank : ranks) {
-    const std::string& host = host_of_rank[static_cast<std::size_t>(rank)];
+    const std::string& host = hosts.of_scheduler[static_cast<std::size_t>(rank)];
     const bool is_known = std::any_of(known.begin(), known.end(), [&](const ExcludedHost& own) {
       return own.host == host && own.attempt == attempt && own.reason.find(": " + kind) != std::string::npos;
     });

@@ -55,6 +55,13 @@ JobSums sums_in(const std::map<std::string, double>& numbers) {
   return epoch;
 }
 
+/// Of the epoch that goes on: phases may have several; 0: an older program wrote it.
+Index steps_of_epoch(const CheckpointMeta& meta) {
+  for (const char* name : {"steps_of_epoch", "steps_per_epoch"})
+    if (const auto at = meta.numbers.find(name); at != meta.numbers.end()) return static_cast<Index>(at->second);
+  return 0;
+}
+
 /// The same fraction of the epoch in steps of another length; the end of an epoch is the start of the next. `step`
 /// stays.
 Position same_fraction(const Position& position, Index steps_then, Index steps_now) {
@@ -122,14 +129,12 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   for (Shard& shard : loaded.shards)
     if (!shard.set.block.empty()) job_.engine->adopt_loss_scale(shard.set.block);
   Position position = meta.position;
-  // Of the epoch that goes on: phases may have several.
-  const auto steps_then = static_cast<Index>(number("steps_of_epoch", number("steps_per_epoch", 0)));
-  const Index steps_now = job_.shape.timeline.steps(position.epoch);
+  const Index steps_then = steps_of_epoch(meta), steps_now = job_.shape.timeline.steps(position.epoch);
   const std::string policy_then = policy_of_checkpoint(meta.local_steps),
                     policy_now = policy_of_checkpoint(local_steps_of_checkpoint(job_.shape.sync));
   const bool exactly = meta.replicas == job_.shape.replicas && steps_then == steps_now && policy_then == policy_now &&
                        position.step == job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
-  job_.spikes.read(meta.numbers);
+  job_.spikes.read(meta);
   load_sets(job_, loaded.set.block);
   resume_average(job_, loaded);
   // An anchor without an optimiser is what the sets began the period with.
@@ -153,8 +158,7 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
     }
     load_replicas(job_, loaded.shards);
   } else {
-    position = same_fraction(position, steps_then, steps_now);
-    position.step = job_.shape.timeline.first_step(position.epoch) + position.step_in_epoch;
+    position = place_of(meta);
     if (position.step_in_epoch == 0) sums_of_epoch = {};
     // Steps count otherwise now.
     validated_step = validated_step == meta.position.step ? position.step : -1;
@@ -169,6 +173,13 @@ Position Checkpointing::resume(const FoundCheckpoint& found) {
   log::info("resumed from '{}': {} {}, step {}", path, at_end ? "end of epoch" : "epoch",
             at_end ? position.epoch : position.epoch + 1, position.step);
   return position;
+}
+
+Position Checkpointing::place_of(const CheckpointMeta& meta) const {
+  const Timeline& timeline = job_.shape.timeline;
+  Position place = same_fraction(meta.position, steps_of_epoch(meta), timeline.steps(meta.position.epoch));
+  place.step = timeline.first_step(place.epoch) + place.step_in_epoch;
+  return place;
 }
 
 void Checkpointing::return_to(const FoundCheckpoint& found) {
@@ -189,9 +200,9 @@ void Checkpointing::return_to(const FoundCheckpoint& found) {
   averaged_step_ = -1;
 }
 
-std::optional<std::string> Checkpointing::put_newer_aside(Index step, Best best) {
+std::optional<std::string> Checkpointing::put_newer_aside(const Stamp& than, Best best) {
   const std::string& folder = job_.config.checkpoint.folder;
-  NewerCheckpoints newer = list_newer(folder, step);
+  NewerCheckpoints newer = list_newer(folder, than, Lineage(job_.attempt.folders.back()));
   if (best == Best::stays)
     std::erase_if(newer.files, [](const std::string& file) { return file.starts_with("best."); });
   if (newer.files.empty()) return std::string();
@@ -200,7 +211,7 @@ std::optional<std::string> Checkpointing::put_newer_aside(Index step, Best best)
   job_.state_file->note([&](RunState& run) {
     const std::string left = resolve_checkpoint(folder);
     run.checkpoint = path_from(job_.config.output.folder, left);
-    run.checkpoint_step = peek(left).step;
+    run.checkpoint_step = place_of(read_main_meta(left).meta).step;
     run.checkpoint_time = time_of_file(left);
   });
   return aside_;

@@ -31,12 +31,15 @@ class Checkpointing {
   /// Collective. Puts a checkpoint's weights, optimiser and averages into the sets of the run that goes on. Throws
   /// AgreedError, or Error the same on all ranks.
   void return_to(const FoundCheckpoint& found);
+  /// The place of a checkpoint among the steps of this job: those of an attempt with another batch or other replicas
+  /// count otherwise.
+  Position place_of(const CheckpointMeta& meta) const;
   /// Whether a `best` that is too new moves aside, too: nobody resumes from it.
   enum class Best : std::uint8_t { moves, stays };
-  /// Rank 0, between two saves. Moves checkpoints after more than `step` steps aside, so that no attempt goes on from
+  /// Rank 0, between two saves. Moves checkpoints that were saved after `than` aside, so that no attempt goes on from
   /// one. The folder in which they are, empty: there were none. Nothing: no other would be left, and they stay. Throws
   /// Error(superseded) or Error(data).
-  std::optional<std::string> put_newer_aside(Index step, Best best);
+  std::optional<std::string> put_newer_aside(const Stamp& than, Best best);
 
   /// Rank 0, when all is loaded: records from where the attempt goes on. Checkpoints of an earlier run, or of steps
   /// that a return to an older checkpoint has left, move aside with the first save. Throws Error(data).

@@ -178,7 +178,12 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
         !began.empty() && (found ? stands_at_beginning(began, line, *found) : std::filesystem::exists(began, unknown));
     return taken ? began : std::string();
   });
-  if (!from.empty()) return open_checkpoint(communicator, from);
+  if (!from.empty()) {
+    const std::string& folder = attempt.folders.front();
+    if (const std::string original = original_of(folder, line.newest()); !original.empty())
+      log::warn("'{}' is a copy of '{}': it goes on from the other's checkpoint '{}'", folder, original, from);
+    return open_checkpoint(communicator, from);
+  }
   if (found) return found;
   const std::string traces = ask_first_rank(communicator, "looking for traces of a run",
                                             [&] { return traces_of_run(config, attempt.folders.front()); });

@@ -79,7 +79,7 @@ void tell_input(const FoundWeights& found, const TrainingJob& job) {
   }
 }
 
-void warn_of_epsilon(const FoundWeights& found, const GraphSpec& model) {
+void warn_of_epsilon(const FoundWeights& found, Library library, const GraphSpec& model) {
   const float own = norms_of(model).epsilon;
   if (found.tells()) {
     const std::optional<float> theirs = epsilon_of(found.file.meta);
@@ -88,10 +88,10 @@ void warn_of_epsilon(const FoundWeights& found, const GraphSpec& model) {
                 found.path, *theirs, own, *theirs);
     return;
   }
-  const float theirs = usual_norms(model.model).epsilon;
+  const float theirs = norm_epsilon_of(library, model.model);
   if (!model.layers.empty() || theirs == own) return;
-  log::warn("the batch norms of torchvision's {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
-            model.model, theirs, own, theirs);
+  log::warn("the batch norms of {} {} have an epsilon of {}, not {}; give --norm-epsilon {} for its weights",
+            library == Library::timm ? "timm's" : "the published", model.model, theirs, own, theirs);
 }
 
 /// Names of tensors that the weights lack, since they start anew for the classes of this run.
@@ -109,8 +109,8 @@ Unread read_weights(TrainingJob& job, std::vector<float>& block) {
   if (found.tells() && found.file.model != plan.graph.model) fail_other_network(found, plan.graph, job.config);
   const Head head = judge_head(job, found);
   if (job.communicator.rank() == 0) tell_input(found, job);
-  warn_of_epsilon(found, job.config.model);
   LoadedWeights loaded = load_weights(job.communicator, found, plan, layout, head);
+  if (job.communicator.rank() == 0) warn_of_epsilon(found, loaded.library, job.config.model);
   for (const StoredTensor& tensor : stored_tensors(plan, layout)) {
     const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
     const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };

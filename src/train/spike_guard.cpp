@@ -21,11 +21,11 @@ constexpr Index most_returns = 3;
 /// Intervals without a spike after which returns are forgotten. By then the medians are of these alone.
 constexpr Index calm_intervals = SpikeHistory::most;
 
-/// On rank 0. The newest whole checkpoint of the line after at most `step` steps; empty: there is none.
-std::string checkpoint_before(const TrainingJob& job, Index step) {
-  const std::string& folder = job.config.checkpoint.folder;
-  for (const std::string& path : list_checkpoints(folder, {}, Lineage(job.attempt.folders.back())))
-    if (peek(path).step <= step && find_damage(path).empty()) return path;
+/// On rank 0. The newest whole checkpoint of the line that was saved until then; empty: there is none.
+std::string checkpoint_before(const TrainingJob& job, const Stamp& then) {
+  const Lineage line(job.attempt.folders.back());
+  for (const std::string& path : list_checkpoints(job.config.checkpoint.folder, {}, line))
+    if (line.known(peek(path)) <= then && find_damage(path).empty()) return path;
   return {};
 }
 
@@ -36,9 +36,19 @@ SpikeGuard::SpikeGuard(const TrainConfig& config)
 
 void SpikeGuard::attach(TrainingJob& job) {
   job_ = &job;
+  const Stamp now{job.attempt.record.number, job.state.position.step};
+  interval_first_step_ = now.step + 1;
+  if (interval_begin_.step < 0) {
+    interval_begin_ = now;
+    return;
+  }
   // What an interval saved before its loss was judged may be spiked: a stop within it changes nothing about that.
-  const Index step = job.state.position.step;
-  interval_begin_ = interval_begin_ < 0 ? step : std::min(interval_begin_, step);
+  const bool counts_alike = job.resume->file.meta.position.step == now.step;
+  if (counts_alike) interval_first_step_ = interval_begin_.step + 1;
+  if (const Index from = job.attempt.record.from_attempt; from > 0)
+    interval_begin_.attempt = std::min(interval_begin_.attempt, from);
+  else  // an attempt of another folder
+    interval_begin_.attempt = counts_alike ? now.attempt : 0;
 }
 
 void SpikeGuard::write(std::map<std::string, double>& numbers) const {
@@ -46,12 +56,14 @@ void SpikeGuard::write(std::map<std::string, double>& numbers) const {
   losses_.write("spike_loss", numbers);
   norms_.write("spike_norm", numbers);
   numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
-  numbers["spike_interval_begin"] = static_cast<double>(interval_begin_);
+  numbers["spike_interval_begin"] = static_cast<double>(interval_begin_.step);
+  numbers["spike_interval_attempt"] = static_cast<double>(interval_begin_.attempt);
   numbers["spike_returns"] = static_cast<double>(returns_);
   numbers["spike_calm_intervals"] = static_cast<double>(calm_intervals_);
 }
 
-void SpikeGuard::read(const std::map<std::string, double>& numbers) {
+void SpikeGuard::read(const CheckpointMeta& meta) {
+  const auto& numbers = meta.numbers;
   losses_.read("spike_loss", numbers);
   norms_.read("spike_norm", numbers);
   const auto stored = [&](const char* name, Index otherwise) {
@@ -62,7 +74,7 @@ void SpikeGuard::read(const std::map<std::string, double>& numbers) {
   returns_ = stored("spike_returns", 0);
   calm_intervals_ = stored("spike_calm_intervals", 0);
   if (returns_ >= most_returns) returns_ = 0;  // the run ended there, and somebody started it again
-  interval_begin_ = stored("spike_interval_begin", -1);
+  interval_begin_ = {stored("spike_interval_attempt", meta.attempt), stored("spike_interval_begin", -1)};
 }
 
 double SpikeGuard::gradient_norm() {
@@ -91,7 +103,7 @@ void SpikeGuard::step_done(LoopState& state) {
     if (++calm_intervals_ >= calm_intervals) returns_ = 0;
   } else {
     const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",
-                                                       interval_begin_ + 1, state.position.step, loss, *loss_bound)
+                                                       interval_first_step_, state.position.step, loss, *loss_bound)
                                          : fmt::format("the gradient of step {} has a norm of {:.4g}, above {:.4g}",
                                                        state.position.step, norm, *norm_bound);
     if (action_ == OnSpike::rollback) {
@@ -101,17 +113,17 @@ void SpikeGuard::step_done(LoopState& state) {
       job_->metrics->event("spike", {{"action", "warn"}}, {{"step", state.position.step}, {"loss", loss}});
     }
   }
-  interval_begin_ = state.position.step;
+  interval_begin_ = {job_->attempt.record.number, state.position.step};
+  interval_first_step_ = state.position.step + 1;
 }
 
-std::string SpikeGuard::put_newer_aside(Index step) {
+std::string SpikeGuard::put_newer_aside(const Stamp& than) {
   return ask_first_rank(job_->communicator, "moving checkpoints aside after a spike", [&] {
-    return job_->checkpointing.put_newer_aside(step, Checkpointing::Best::stays).value_or("");
+    return job_->checkpointing.put_newer_aside(than, Checkpointing::Best::stays).value_or("");
   });
 }
 
 void SpikeGuard::give_up(const std::string& spike, Index from) {
-  put_newer_aside(from);
   job_->sync->averaged_weights();  // no average may be under way when the job's memory is freed
   if (job_->shape.rank == 0)
     log::report_error(fmt::format(
@@ -132,11 +144,12 @@ void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
     return;
   }
   const FoundCheckpoint found = open_checkpoint(job.communicator, path);
-  const Index from = found.file.meta.position.step;
+  const Index from = job.checkpointing.place_of(found.file.meta).step;
   calm_intervals_ = 0;
-  if (++returns_ > most_returns) give_up(spike, from);
-  job.checkpointing.return_to(found);
-  const std::string aside = put_newer_aside(from);
+  ++returns_;
+  if (returns_ <= most_returns) job.checkpointing.return_to(found);
+  const std::string aside = put_newer_aside({found.file.meta.attempt, found.file.meta.position.step});
+  if (returns_ > most_returns) give_up(spike, from);
   state.save_due = true;
   const Index undone = state.position.step - from;
   undone_steps_ += undone;

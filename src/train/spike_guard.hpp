@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "checkpoint/checkpoint.hpp"
 #include "config/config.hpp"
 #include "train/observer.hpp"
 #include "train/spike_history.hpp"
@@ -23,16 +24,16 @@ class SpikeGuard final : public Observer {
 
   // These go into checkpoints and come back with them.
   void write(std::map<std::string, double>& numbers) const;
-  void read(const std::map<std::string, double>& numbers);
+  void read(const CheckpointMeta& meta);
   Index undone_steps() const { return undone_steps_; }
 
  private:
   /// Collective. The largest of the ranks' last gradients.
   double gradient_norm();
-  /// Collective. Checkpoints after more than `step` steps hold what a spike has made of the weights. The folder to
+  /// Collective. Checkpoints that were saved after `than` hold what a spike has made of the weights. The folder to
   /// which they move; empty: there were none.
-  std::string put_newer_aside(Index step);
-  /// Collective. `from`: steps of the checkpoint to return to. Throws AgreedError.
+  std::string put_newer_aside(const Stamp& than);
+  /// Collective. `from`: steps of the checkpoint to return to, as this job counts them. Throws AgreedError.
   [[noreturn]] void give_up(const std::string& spike, Index from);
   /// Collective.
   void roll_back(LoopState& state, const std::string& spike);
@@ -41,10 +42,12 @@ class SpikeGuard final : public Observer {
   TrainingJob* job_ = nullptr;
   SpikeHistory losses_, norms_;
   Index undone_steps_ = 0;
-  Index interval_begin_ = -1;     ///< steps done; -1: an attempt begins that continues no interval
-  Index returns_ = 0;             ///< that too few intervals lie between
-  Index calm_intervals_ = 0;      ///< without a spike, since the last return
-  std::vector<float> gradients_;  ///< of the host
+  /// Of rank 0: what was saved until then is of before the interval. Step -1: an attempt begins that continues none.
+  Stamp interval_begin_{0, -1};
+  Index interval_first_step_ = 0;  ///< as this job counts, from 1
+  Index returns_ = 0;              ///< that too few intervals lie between
+  Index calm_intervals_ = 0;       ///< without a spike, since the last return
+  std::vector<float> gradients_;   ///< of the host
 };
 
 }  // namespace convoy

@@ -130,8 +130,8 @@ void TrainingLog::tell_slow_hosts(const RankSpread& ranks, Index epoch) const {
               output.exclude_slow ? fmt::format(" (now in '{}')", excluded_hosts_path(output.folder))
                                   : std::string("; --exclude-slow keeps the next job off it"));
     if (output.exclude_slow)
-      exclude_hosts(output.folder, job_.attempt.record.number, job_.communicator.hosts(),
-                    std::span(&host.first_rank, 1), "slow, " + reason);
+      exclude_hosts(output.folder, job_.attempt.record.number, job_.attempt.hosts, std::span(&host.first_rank, 1),
+                    "slow, " + reason);
   }
 }
 

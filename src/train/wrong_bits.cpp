@@ -61,7 +61,8 @@ std::string leave_checkpoints(TrainingJob& job, Index passed_step) {
   if (!job.config.checkpoint.save) return {};
   const Index passed = std::max<Index>(passed_step, 0);
   try {
-    const auto aside = job.checkpointing.put_newer_aside(passed, Checkpointing::Best::moves);
+    const auto aside =
+        job.checkpointing.put_newer_aside({job.attempt.record.number, passed}, Checkpointing::Best::moves);
     if (!aside)
       return "; no checkpoint is older than the last check that passed, so the run goes on from one that may be wrong: "
              "save more often (--save-every-steps), or start anew";
@@ -85,7 +86,7 @@ void leave_wrong(TrainingJob& job, WrongBits found) {
     std::string text =
         fmt::format("{}: {} (step {}{})", name_ranks(job, verdict.wrong), verdict.reason, found.step, found.checked_by);
     if (verdict.certain) {
-      exclude_hosts(folder, job.attempt.record.number, job.communicator.hosts(), verdict.wrong,
+      exclude_hosts(folder, job.attempt.record.number, job.attempt.hosts, verdict.wrong,
                     fmt::format("arithmetic, step {}", found.step));
       text += fmt::format("; leave {} out, as the job scripts do ('{}')",
                           verdict.wrong.size() > 1 ? "their hosts" : "this host", excluded_hosts_path(folder));

@@ -88,6 +88,26 @@ def states(work):
     check("starting afresh" in said, "--restart begins anew beside a damaged state.json")
 
 
+def copies(work):
+    """A copied run directory whose checkpoints lie outside of it: they are the other run's."""
+    folder, copy, outside = f"{work}/run", f"{work}/copy", f"{work}/checkpoints"
+    train(1, folder, *JOB, "--checkpoint-dir", outside, "--max-steps", 3)
+    train(1, folder, *AUTO, "--checkpoint-dir", outside, "--max-steps", 4)
+    shutil.copytree(folder, copy)
+    told = f"'{copy}' holds no checkpoint (it is a copy of '{folder}', whose checkpoints lie in '{outside}')"
+    check(told in run(1, "inspect", "checkpoint", copy, expect=3)[1], "another command finds none there")
+    check("step 7" in run(1, "inspect", "checkpoint", folder)[0], "and those of the run as before")
+    said = "".join(train(1, copy, *AUTO, "--max-steps", 1))
+    check(f"'{copy}' is a copy of '{folder}': it goes on from the other's checkpoint '{outside}/last.h5'" in said, "a copy that goes on from the other's checkpoint says so")
+    check(resumes(copy)[-1] == 7 and os.path.exists(last(copy)), "and saves in its own folder")
+    check("is a copy of" not in "".join(train(1, copy, *AUTO, "--max-steps", 1)), "where it goes on without a word")
+    shutil.copytree(folder, f"{work}/second")
+    said = "".join(train(1, f"{work}/second", *AUTO, "--checkpoint-dir", outside, "--max-steps", 1))
+    check(f"'{work}/second' is a copy of '{folder}', and both save in '{outside}'" in said, "one that replaces the other's checkpoints is warned")
+    os.rename(f"{work}/second", f"{work}/moved")
+    check("step 8" in run(1, "inspect", "checkpoint", f"{work}/moved")[0], "a run directory that was moved still leads to its checkpoints")
+
+
 def edits(work):
     """The run's configuration is edited before it goes on."""
     folder = f"{work}/run"
@@ -233,4 +253,4 @@ def twice(work):
 
 if __name__ == "__main__":
     with work_folder() as work_:
-        {case.__name__: case for case in (elsewhere, places, states, edits, remains, dates, sets, unsaved, beyond, twice)}[sys.argv[1]](work_)
+        {case.__name__: case for case in (elsewhere, places, states, copies, edits, remains, dates, sets, unsaved, beyond, twice)}[sys.argv[1]](work_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|limit|warning|choices"""
+"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|renumbered|limit|warning|choices"""
 import glob
 import os
 import re
@@ -84,6 +84,20 @@ def line(work):
     check(len(found) == 1 and found[0]["checkpoint_step"] <= STEP, f"stopped within the interval: back to step {found[0]['checkpoint_step']:.0f}, before the fault")
 
 
+def renumbered(work):
+    """An attempt with twice the batch counts half the steps. Files of before it have higher numbers than its own steps, and are older all the same."""
+    folder = f"{work}/run"
+    train(2, folder, *JOB, "--on-spike", "rollback", "--max-steps", 24)
+    job = [*JOB, "--on-spike", "rollback", "--batch-size", 8, "--resume", "auto", "--max-steps", 12]
+    _, err = train(2, folder, *job, "--inject-fault", "spike@0@13")
+    found = events(folder)
+    check(len(found) == 1 and found[0]["checkpoint"].endswith("last.h5"), f"a spike in the first interval: back to the checkpoint that the attempt began with: {found}")
+    check(found[0]["checkpoint_step"] == 12 and found[0]["undone_steps"] == found[0]["step"] - 12 and found[0]["skipped_images"] == 32 * found[0]["undone_steps"],
+          "told in the steps of this attempt")
+    check(f"back to the weights of '{folder}/checkpoints/last.h5' (step 12)" in err and re.search(r"the loss of steps 13 to 15|the gradient of step 15", err) is not None, f"and said: {err}")
+    check(not os.path.exists(f"{folder}/checkpoints.old-1"), "no older one is moved aside")
+
+
 def limit(work):
     """A learning rate with which every return ends in the next spike."""
     folder = f"{work}/run"
@@ -117,6 +131,6 @@ def choices(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (rollback, ranks, line, limit, warning, choices)}
+    cases = {f.__name__: f for f in (rollback, ranks, line, renumbered, limit, warning, choices)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--check-arithmetic: flipped bits in the result of a convolution, in memory and in a sum are found, and the rank is named.
-Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | local | cost | two | hosts | weights | goes_on | refused   (bench/arithmetic.sh has the long form)"""
+Usage: arithmetic_test.py named [COUNT [SEED]] | quiet [STEPS] | local | cost | two | hosts | weights | goes_on | renumbered | refused   (bench/arithmetic.sh has the long form)"""
 import glob
 import json
 import os
@@ -152,6 +152,21 @@ def goes_on(work):
     check(same_bits(everything(last(folder)), everything(last(f"{work}/straight"))), "and ends with the bits of an undisturbed run")
 
 
+def renumbered(work):
+    """A resumed attempt with twice the batch counts half the steps: the checkpoint of step 8, with which it begins at step 4, is older than its
+    checks, whatever its number."""
+    job = [*TINY, "--sync", "gradients", "--save-every-steps", 2, "--keep-checkpoints", 9]
+    for name, option, newer, older in (("weights", "--check-weights", (6,), (2, 4, 8)), ("arithmetic", "--check-arithmetic", (6, 8), (2, 4))):
+        folder = f"{work}/{name}"
+        train(RANKS, folder, *job, "--max-steps", 8)
+        words = [*job, "--batch-size", 8, option, 4, "--resume", "auto", "--max-steps", 12]
+        _, err = train(RANKS, folder, *words, "--inject-fault", "flip-memory@1@5", expect=7)
+        aside, kept = (sorted(os.path.basename(p) for p in glob.glob(f"{folder}/{place}/*.h5")) for place in ("checkpoints.old-1", "checkpoints"))
+        check(aside == [f"step-0000000{s}.h5" for s in newer] and kept == ["last.h5", *(f"step-0000000{s}.h5" for s in older)],
+              f"{name}: only what this attempt saved is aside: {aside}, {kept}")
+        check(f"the checkpoints after step 4 are in '{folder}/checkpoints.old-1'" in err, f"{name}: and said")
+
+
 def refused(work):
     for name, ranks, words, text in (
             ("one rank", 1, [], "needs two ranks with a replica each"),
@@ -162,6 +177,6 @@ def refused(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (named, quiet, local, cost, two, hosts, weights, goes_on, refused)}
+    cases = {f.__name__: f for f in (named, quiet, local, cost, two, hosts, weights, goes_on, renumbered, refused)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder, *map(int, sys.argv[2:]))

@@ -6,7 +6,7 @@ convoy_add_script_test(faults.arithmetic_named arithmetic_test.py ARGS named 6 L
 convoy_add_script_test(faults.arithmetic_quiet arithmetic_test.py ARGS quiet 80 LABEL faults)
 add_library(other_rounding MODULE rounding/other_rounding.cpp)
 target_link_libraries(other_rounding PRIVATE convoy_flags ${CMAKE_DL_LIBS})
-foreach(case two hosts local weights goes_on refused)
+foreach(case two hosts local weights goes_on renumbered refused)
   convoy_add_script_test(faults.arithmetic_${case} arithmetic_test.py ARGS ${case} LABEL faults)
 endforeach()
 set_property(TEST faults.arithmetic_hosts APPEND PROPERTY ENVIRONMENT CONVOY_OTHER_ROUNDING=$<TARGET_FILE:other_rounding>)

@@ -291,6 +291,25 @@ TEST(WinogradKernels, BitsDontDependOnThreads) {
   });
 }
 
+/// VGG-16's layers of 512 channels, batch 256, on more and more threads, alone or as copies that each take 8 images.
+TEST(WinogradKernels, NeedBoundedScratch) {
+  const auto bytes = [](Direction direction, Index images, int threads, int copies) {
+    ConvolutionSpec spec{
+        .direction = direction, .algorithm = Algorithm::winograd, .threads = threads, .copies = copies};
+    spec.shape = {.images = images, .in = 512, .out = 512, .height = 28, .width = 28};
+    return make_winograd(isas().front(), spec)->scratch_bytes() * copies;
+  };
+  // 36 points of 512 + 512 channels are 144 KiB; of one thread's 120 tiles the last round takes a few more.
+  constexpr Index tile = 36 * 1024 * 4;
+  for (const Direction direction : {Direction::forward, Direction::data, Direction::weights}) {
+    SCOPED_TRACE(testing::Message() << "direction " << static_cast<int>(direction));
+    EXPECT_GE(bytes(direction, 256, 2, 1), 240 * tile) << "as fast as before";
+    for (const int threads : {16, 24, 64, 96, 256, 1024})
+      EXPECT_LE(bytes(direction, 256, threads, 1), winograd_scratch_bytes) << threads << " threads";
+  }
+  EXPECT_LE(bytes(Direction::forward, 8, 1, 64), winograd_scratch_bytes);
+}
+
 /// A batch of more than 1 MiB, whose tensors the kernels prefetch, gives the same bits as its images one by one, which
 /// they do not prefetch with stride 1. An image has 120 tiles, so no chain of additions crosses images.
 TEST(WinogradBatches, HaveTheBitsOfTheirImages) {

@@ -83,6 +83,39 @@ TEST(Parse, network_and_depth_in_two_options) {
             "without a depth, as in --model resnet --num-layers 50");
 }
 
+TEST(Parse, a_network_of_the_command_line_wins) {
+  struct Given {
+    const char *file, *line, *model;
+  };
+  for (const Given& one : {Given{"network = resnet\nnum-layers = 101\n", "--network resnet50", "resnet50"},
+                           Given{"network = resnet\nnum-layers = 101\n", "--num-layers 50", "resnet50"},
+                           Given{"num-layers = 101\n", "--model resnet50", "resnet50"},
+                           Given{"num-layers = 101\n", "--network resnet", "resnet101"},
+                           Given{"network = resnet50\n", "--num-layers 18", "resnet18"},
+                           Given{"network = vgg16_bn\n", "--num-layers 11", "vgg11_bn"},
+                           Given{"network = resnet\nnum-layers = 101\n", "--network resnext", "resnext101_32x4d"}})
+    EXPECT_EQ(train_config(std::string("--config f ") + one.line, one.file).model.model, one.model) << one.line;
+  EXPECT_EQ(
+      train_error("--config f --num-layers 7", "network = densenet121\n"),
+      "--num-layers 7 ('7' adds a depth to 'densenet121', which has one); allowed: a whole number, with a network "
+      "without a depth, as in --model resnet --num-layers 50")
+      << "there is no such network";
+}
+
+TEST(Parse, defaults_without_effect_are_told) {
+  const TrainConfig plain = train_config("--model lenet");
+  for (const char* given : {"--norm-momentum 0.1", "--norm-epsilon 1e-5", "--onecycle-start 0.3", "--ema-steps 1"}) {
+    const TrainConfig config = train_config(std::string("--model lenet ") + given);
+    EXPECT_EQ(to_ini(config), to_ini(plain)) << given;
+    ASSERT_EQ(config.remarks.size(), 1U) << given;
+    EXPECT_EQ(config.remarks.front().rfind(std::string(given) + " has no effect, as by default: it needs ", 0), 0U);
+  }
+  EXPECT_EQ(train_config("--config f", "model = lenet\nnorm-momentum = 0.1\n").remarks,
+            std::vector<std::string>{
+                "f:2: norm-momentum = 0.1 has no effect, as by default: it needs a network with batch norms"});
+  EXPECT_EQ(train_error("--model resnet50 --dropout 0"), "") << "it has none";
+}
+
 /// MXNet's symbols (example/image-classification/symbols), GluonCV's model zoo, and hyphens for underscores.
 TEST(Parse, networks_by_other_programs_names) {
   struct Named {

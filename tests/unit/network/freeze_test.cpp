@@ -47,6 +47,14 @@ TEST(Freeze, TheBackboneIsAllButTheLastLayer) {
   }
 }
 
+TEST(Freeze, TheBackboneIsTheModuleOfThatNameIfThereIsOne) {
+  Graph graph = resnet("resnet8");
+  for (Node& node : graph.nodes)
+    for (ParameterSpec& parameter : node.parameters)
+      if (parameter.name.starts_with("layer1.0.conv")) parameter.name.replace(0, 8, "backbone");
+  EXPECT_EQ(find_frozen(graph, {backbone}), (Names{"backbone.conv1.weight", "backbone.conv2.weight"}));
+}
+
 TEST(Freeze, SaysWhatIsWrong) {
   const Graph graph = resnet("resnet8");
   expect_error(Exit::usage, {"--freeze 'layer9' matches no parameter of resnet8"},

@@ -27,6 +27,11 @@ constexpr const char* edited =
     "10.0.0.7\n"
     "n1\t6\trank 0: slow\n";
 
+/// Of a job whose scheduler gives its nodes no names.
+HostNames without_scheduler(const std::vector<std::string>& hosts) {
+  return match_nodes(hosts, std::vector<std::string>(hosts.size()));
+}
+
 TEST(ExcludedHosts, ReadsWhatPeopleEdit) {
   const TempFolder run;
   EXPECT_TRUE(read_excluded_hosts(run.path()).empty());
@@ -44,12 +49,14 @@ TEST(ExcludedHosts, ReadsWhatPeopleEdit) {
 TEST(ExcludedHosts, FindsThoseOfAJobWhateverTheirDomain) {
   const TempFolder run;
   std::ofstream(excluded_hosts_path(run.path())) << edited;
-  const auto found = [&](const std::vector<std::string>& hosts) { return describe(excluded_among(run.path(), hosts)); };
+  const auto found = [&](const std::vector<std::string>& hosts) {
+    return describe(excluded_among(run.path(), without_scheduler(hosts)));
+  };
   EXPECT_EQ(found({"n0", "n7", "10.0.0.8"}), "");
   EXPECT_EQ(found({"n1", "n1"}), "n1 (attempt 6, rank 0: slow)") << "the latest line";
   EXPECT_EQ(found({"n4.cluster.local", "n1.elsewhere", "10.0.0.7"}), "n4, 10.0.0.7 and n1 (attempt 6, rank 0: slow)");
-  EXPECT_EQ(warning_of_excluded(run.path(), {"n0"}), "");
-  const std::string text = warning_of_excluded(run.path(), {"n0", "n4"});
+  EXPECT_EQ(warning_of_excluded(run.path(), without_scheduler({"n0"})), "");
+  const std::string text = warning_of_excluded(run.path(), without_scheduler({"n0", "n4"}));
   for (const char* part : {"this job runs on n4", "/excluded-hosts'", "--exclude=n4", "repaired"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
@@ -58,11 +65,29 @@ TEST(ExcludedHosts, AddsToWhatPeopleWrote) {
   const TempFolder run;
   std::ofstream(excluded_hosts_path(run.path())) << "# by hand\nn4";
   const std::array<int, 1> ranks{1};
-  exclude_hosts(run.path(), 3, {"n0", "n2"}, ranks, "arithmetic, step 5");
+  exclude_hosts(run.path(), 3, without_scheduler({"n0", "n2"}), ranks, "arithmetic, step 5");
   const std::string wanted = "# by hand\nn4\nn2\t3\trank 1: arithmetic, step 5\n";
   EXPECT_EQ(text_of(excluded_hosts_path(run.path())), wanted);
-  exclude_hosts(run.path(), 3, {"n0", "n2"}, ranks, "arithmetic, step 9");
+  exclude_hosts(run.path(), 3, without_scheduler({"n0", "n2"}), ranks, "arithmetic, step 9");
   EXPECT_EQ(text_of(excluded_hosts_path(run.path())), wanted) << "known";
+}
+
+TEST(ExcludedHosts, HaveTheNamesThatSlurmKnows) {
+  const TempFolder run;
+  const HostNames hosts = match_nodes({"n0", "n1", "gpu-7"}, {"n0.cluster.local", "n1.cluster.local", "c7"});
+  const std::array<int, 2> ranks{1, 2};
+  exclude_hosts(run.path(), 3, hosts, ranks, "arithmetic, step 5");
+  EXPECT_EQ(text_of(excluded_hosts_path(run.path())),
+            "n1.cluster.local\t3\trank 1: arithmetic, step 5\nc7\t3\trank 2: arithmetic, step 5\n");
+  EXPECT_NE(warning_of_excluded(run.path(), hosts).find("--exclude=n1.cluster.local,c7)"), std::string::npos);
+  std::ofstream(excluded_hosts_path(run.path())) << "n1\ngpu-7.cluster.local\n";  // as a user calls them
+  EXPECT_NE(warning_of_excluded(run.path(), hosts).find("--exclude=n1.cluster.local,c7)"), std::string::npos);
+  EXPECT_EQ(warning_of_excluded(run.path(), match_nodes({"n0"}, {"n0.cluster.local"})), "");
+}
+
+TEST(ExcludedHosts, KeepTheirOwnNameIfALauncherHandsOneNodesNameOn) {
+  EXPECT_EQ(match_nodes({"n0", "n0", "n1", "n2"}, {"c0", "c0", "c0", ""}).of_scheduler,
+            (std::vector<std::string>{"n0", "n0", "n1", "n2"}));
 }
 
 }  // namespace

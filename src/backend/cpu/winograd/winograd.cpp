@@ -34,9 +34,12 @@ class WinogradKernel final : public ConvolutionKernel {
     const Index rows = data ? (s.height + step - 1) / step : (p + 3) / 4;
     const Index columns = data ? (s.width + step - 1) / step : (q + 3) / 4;
     const Index tiles = s.images * rows * columns;
-    constexpr Index least_tiles = 24;  // twice the rows that products take at once with AVX-512
-    own_tiles_ = spec.direction != Direction::weights && tiles >= spec.threads * least_tiles;
-    round_ = winograd_round_tiles(s, spec.direction) * (own_tiles_ ? 1 : spec.threads);
+    if (bf16_ && spec.direction == Direction::weights) {
+      x_.form = y_.form = PanelForm::bf16_pairs;
+    } else if (bf16_) {
+      (data ? y_ : x_).form = PanelForm::bf16;
+    }
+    choose_round(tiles);
     const Index sharers = own_tiles_ ? spec.threads : 1, least = tiles / sharers,
                 most = (tiles + sharers - 1) / sharers;
     for (WinogradTiles* const t : {&x_, &y_}) {
@@ -45,11 +48,6 @@ class WinogradKernel final : public ConvolutionKernel {
       t->tiles = tiles;
       t->capacity = (std::max(largest_round(least), largest_round(most)) + 1) / 2 * 2;
       t->prefetch = s.images * t->layout.image_bytes() > cached_bytes;
-    }
-    if (bf16_ && spec.direction == Direction::weights) {
-      x_.form = y_.form = PanelForm::bf16_pairs;
-    } else if (bf16_) {
-      (data ? y_ : x_).form = PanelForm::bf16;
     }
     const auto even = [&](Index channels) { return bf16_ ? (channels + 1) / 2 * 2 : channels; };
     // Two more blocks of 16 numbers keep the filters' planes off the same cache sets.
@@ -99,6 +97,27 @@ class WinogradKernel final : public ConvolutionKernel {
     Product product;
     Index filters = 0, source = 0, result = 0;
   };
+
+  /// Whether threads have tiles of their own, and the tiles of a round. Bits depend on neither: the gradient of
+  /// weights, whose chains of additions must not cross rounds, always takes whole ones of winograd_round_tiles().
+  void choose_round(Index tiles) {
+    constexpr Index least_tiles = 24;  // twice the rows that products take at once with AVX-512
+    const Index usual = winograd_round_tiles(spec_.shape, spec_.direction);
+    Index tile_bytes = 0;
+    for (const WinogradTiles* const t : {&x_, &y_})
+      for (const PointGroup& g : transforms_.groups)
+        tile_bytes += g.filters * g.points_per_filter * t->layout.blocks() * lanes * element_bytes(*t);
+    // The last round takes up to a quarter more. Whole twelves, which both kernels take at once.
+    const Index fitting = winograd_scratch_bytes / tile_bytes / spec_.copies * 4 / 5,
+                own = std::min(usual, fitting / spec_.threads / 12 * 12);
+    own_tiles_ = spec_.direction != Direction::weights && tiles >= spec_.threads * least_tiles &&
+                 (own >= least_tiles || spec_.threads == 1);
+    if (own_tiles_) {
+      round_ = std::max(own, least_tiles);
+    } else {
+      round_ = usual * std::clamp<Index>(fitting / usual, 1, spec_.threads);
+    }
+  }
 
   void plan_products() {
     const bool turned = spec_.direction == Direction::data;
