@@ -96,7 +96,7 @@ Option fit_option(Recipe& recipe) {
                                      "raw: squash the image into the square, or crop its central square");
   option.set = [choose = option.set](const std::string& text) {
     if (text.find_first_not_of("0123456789") == std::string::npos)
-      throw BadValue("is a size: give it as --sizes, with --resize crop to keep the shape of what is seen");
+      throw BadValue("is a size; give it as --sizes, and --resize crop if images must keep their aspect ratio");
     choose(text);
   };
   return option;
@@ -338,10 +338,10 @@ std::string advice(const std::string& name) {
       {"pack-label", "an image has one label: --label-column says which of several"},
       {"num-label", "an image has one label: --label-column says which of several"},
       {"label-width", "an image has one label: --label-column says which of several"},
-      {"list", "no list has to be made; the kind 'list' takes one that is there"},
+      {"list", "you need no list; if you have one, the kind 'list' reads it"},
       {"chunks", "use --partitions"},
       {"shards", "use --partitions"},
-      {"nsplit", "use --partitions, and mpirun -np N for as many ranks, which share the work"},
+      {"nsplit", "use --partitions; the ranks of mpirun -np N share the work"},
       {"part", "the ranks of mpirun -np N share the work and write all partitions"},
       {"inter-method", "images are resized as Pillow does it, bilinear with antialiasing"},
       {"unchanged", "use --encoding jpeg, which keeps the files as they are"},
@@ -353,7 +353,7 @@ std::string advice(const std::string& name) {
   return at == known.end() ? "" : at->second;
 }
 
-/// Sets that have to be something else before, and what; empty: no such kind is known.
+/// How to convert a data set of a kind that this program doesn't read; empty: the kind is unknown.
 std::string conversion_of(const std::string& word) {
   constexpr const char* pixels =
       "write its images as PNG files into a folder for each class, and prepare that: 'convoy-preprocess folder "

@@ -29,8 +29,8 @@ struct AttemptRecord {
         from_step = -1;  ///< that wrote it (0: not one of this folder), and steps done there; -1: none
 };
 
-/// Which save of a line a checkpoint is. Of two the later has the higher attempt, or more steps of the same attempt: an
-/// attempt with another batch numbers the steps otherwise, so steps of two attempts don't compare.
+/// When a checkpoint was saved. The later of two has the higher attempt, or more steps of the same attempt. Steps of
+/// two attempts don't compare: an attempt with another batch numbers them otherwise.
 struct Stamp {
   Index attempt = 0;  ///< 0: not known, older files don't say
   Index step = 0;     ///< steps done
@@ -46,8 +46,8 @@ AttemptRecord newest_attempt(const std::string& folder, Index before = std::nume
 /// Did an attempt of the folder belong to that run? Throws Error(data).
 bool knows_run(const std::string& folder, const std::string& run);
 
-/// The run directory in which that attempt began, if it is still there and is not `run_folder`: that is a copy of it,
-/// and the attempt's checkpoints are those of the other. Empty: it is no copy, or the record doesn't tell.
+/// The run directory in which that attempt began, if it still exists and is not `run_folder`. Then `run_folder` is a
+/// copy of it, and the attempt's checkpoints belong to the original. Empty: it is no copy, or the record doesn't tell.
 std::string original_of(const std::string& run_folder, const AttemptRecord& record);
 
 /// Where a run's attempts may have saved: RUN/checkpoints, then other folders, that of the newest attempt first. Those

@@ -166,7 +166,7 @@ class Study {
     std::string known = machine_.cores_per_host == 0 ? "nccl" : "mpi";
     for (const std::optional<Link>& link : {machine_.inside, machine_.between})
       if (link && !link->transport.empty()) known = link->transport;
-    // What MPI's collectives do inside a host is in its link.
+    // Descriptions know mpi and nccl only; the link inside a host covers shared memory.
     const std::string wanted = config_.train.sync.backend == "shared" ? "mpi" : config_.train.sync.backend;
     if (wanted != "auto" && wanted != known)
       fail(

@@ -72,7 +72,7 @@ class Collectives {
 /// crashes unless mpi_takes_device_memory().
 enum class MpiMemory : std::uint8_t { host, device };
 
-/// What adds in fp32 where all ranks of a sum are on one host: the MPI library, or Convoy in memory that they share, if
+/// What adds in fp32 if all ranks of a sum are on one host: the MPI library, or Convoy in memory that they share, if
 /// they can share any.
 enum class HostSums : std::uint8_t { library, shared_memory };
 

@@ -89,7 +89,7 @@ SharingResult share_memory(Communicator& communicator, std::size_t bytes) {
   }
   const std::vector<std::string> problems = communicator.all_gather(problem, what);
   for (std::size_t rank = 0; rank < problems.size() && result.problem.empty(); ++rank)
-    if (!problems[rank].empty()) result.problem = fmt::format("rank {}: {}", rank, problems[rank]);
+    if (!problems[rank].empty()) result.problem = fmt::format("rank {} can't share memory: {}", rank, problems[rank]);
   if (!result.problem.empty()) result.memory.reset();
   // All have compared the number before it goes.
   if (first && result.memory) std::memset(result.memory->data(), 0, sizeof offer.token);

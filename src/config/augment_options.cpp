@@ -129,8 +129,8 @@ OptionGroup augment_options(DataConfig& data) {
       .also({"aa"})
       .answers({{"augmix*", "Convoy has no AugMix"},
                 {"rand-*",
-                 "it is timm's; use randaugment with --randaugment-magnitude, which ends at --randaugment-bins - 1 and "
-                 "not at 10"},
+                 "it is timm's; use randaugment with --randaugment-magnitude, which goes up to --randaugment-bins - 1, "
+                 "not to 10"},
                 {"original*", "use autoaugment"},
                 {"v0*", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"},
                 {"cifar10", "Convoy has AutoAugment's ImageNet policy only, as autoaugment"},

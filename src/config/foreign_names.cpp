@@ -48,8 +48,8 @@ constexpr std::string_view best = "the best checkpoint is kept unasked, as best.
 constexpr std::string_view scheduler = "the scheduler takes this, as an option of sbatch or qsub (docs/cluster.md)";
 constexpr std::string_view fixed_ranks = "a job keeps its number of ranks; --resume auto goes on with another number";
 constexpr std::string_view prepared = "use --data DIR, a folder that convoy-preprocess wrote";
-constexpr std::string_view records = "use --data DIR, a folder that 'convoy-preprocess recordio' makes of .rec files";
-constexpr std::string_view shards = "use --data DIR, a folder that 'convoy-preprocess webdataset' makes of shards";
+constexpr std::string_view records = "use --data DIR, a folder that 'convoy-preprocess recordio' makes from .rec files";
+constexpr std::string_view shards = "use --data DIR, a folder that 'convoy-preprocess webdataset' makes from shards";
 constexpr std::string_view bucket = "'convoy-preprocess folder --source s3://BUCKET/PREFIX' reads from a bucket";
 constexpr std::string_view resized = "images are resized as Pillow does it, bilinear with antialiasing";
 constexpr std::string_view area =
@@ -106,7 +106,7 @@ constexpr std::array known{
     Foreign{"recount remode", erasing},
     Foreign{"mixup-mode", "each image has a partner and a share of its own"},
     Foreign{"mixup-switch-prob",
-            "with --mixup and --cutmix, each image is mixed in one of both ways, with equal probability"},
+            "with --mixup and --cutmix, each image is mixed in one of the two ways, with equal probability"},
     Foreign{"mixup-off-epoch", "images are mixed in all epochs"},
     Foreign{"cutmix-minmax", "use --cutmix ALPHA"},
     Foreign{"use-v2", elsewhere},
@@ -118,8 +118,7 @@ constexpr std::array known{
     Foreign{
         "layer-before-fullc",
         "the last layer is found in the network; use --weights PATH with --freeze backbone, or --lr-mult backbone=0.1"},
-    Foreign{"drop-path drop-connect drop-block",
-            "use --dropout, where the network has it; there is no stochastic depth"},
+    Foreign{"drop-path drop-connect drop-block", "use --dropout, if the network has it; there is no stochastic depth"},
     Foreign{"bn-statistics-group-size", "use --sync-bn, over all ranks"},
     Foreign{"dist-bn", "running statistics are those of all ranks without being asked"},
     Foreign{"split-bn blurpool use-blurpool", none},
@@ -229,7 +228,7 @@ constexpr std::array known{
     Foreign{"skip-auto-shutdown", "Convoy starts and stops no machines"},
 };
 
-/// Where a trained network is only used.
+/// For commands that use a trained network and train nothing.
 constexpr std::array known_of_use{
     Foreign{"model-prefix", "give the checkpoint, or the run directory, as PATH"},
     Foreign{"load-epoch", "give the checkpoint of that epoch as PATH"},

@@ -41,7 +41,7 @@ OptionGroup optimiser_options(OptimiserConfig& optimiser) {
       .answers({{"lbsgd",
                  "MXNet's is SGD with a warm-up: use sgd with --lr-scaling linear and --warmup-epochs; with its "
                  "warmup_strategy 'lars' it is lars"},
-                {"dcasgd", "it corrects gradients that come late, and none does here: use sgd"},
+                {"dcasgd", "it corrects late gradients, and Convoy has none; use sgd"},
                 {"sgld", "Convoy adds no noise; the closest is sgd"},
                 {"lion", "the closest is signum, whose steps are signs of a momentum, too"},
                 {"ftrl", "the closest is adagrad"},

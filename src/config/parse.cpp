@@ -330,7 +330,7 @@ Idle find_idle(const TrainConfig& config, const Given& given) {
     if (is_default(given, name)) {
       idle.names.push_back(name);
       idle.remarks.push_back(
-          fmt::format("{} has no effect, as by default: it needs {}", assignment.origin, effect.needs));
+          fmt::format("{} has no effect (it is the default): it needs {}", assignment.origin, effect.needs));
       continue;
     }
     fail(Exit::usage, "{} has no effect: it needs {}; give that, or drop it", assignment.origin, effect.needs);

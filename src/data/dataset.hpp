@@ -28,7 +28,7 @@ struct DatasetInfo {
   std::vector<std::string> class_names;
   std::vector<std::int32_t> labels_as;  ///< class of each stored label; -1: of none, as its samples'; empty: as stored
   std::vector<double> mean, std;        ///< per channel, pixel units; of the train split
-  std::vector<double> covariance;       ///< of the colours, 3 x 3, as mean and std; empty where the set has none
+  std::vector<double> covariance;       ///< of the colours, 3 x 3, as mean and std; empty: the set has none
   std::vector<float> mean_image;        ///< empty where the set has none
   std::string source, encoding;
   std::uint64_t digest = 0;  ///< of all partitions' seals: equal on all ranks, part of the configuration hash

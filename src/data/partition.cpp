@@ -180,7 +180,8 @@ std::vector<double> covariance_attribute(const Partition& p, const Hdf5File& fil
     const double value = values[i], mirrored = values[i % side * side + i / side];
     const bool diagonal = i % (side + 1) == 0;
     if (!(std::abs(value) <= 255 * 255) || value != mirrored || (diagonal && value < 0)) {
-      reject(p, "attribute '{}' is no covariance ({} in row {}, column {})", name, value, i / side, i % side);
+      reject(p, "attribute '{}' is no covariance matrix of pixels ({} in row {}, column {})", name, value, i / side,
+             i % side);
     }
   }
   return values;

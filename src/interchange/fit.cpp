@@ -249,7 +249,7 @@ void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) 
   if (const Index channels = other_channels(fit, plan); channels != 0)
     fail(
         Exit::data,
-        "'{}' ({}) takes images of {}, and this {} takes images of {}; if that is what a data set holds, prepare it with "
+        "'{}' ({}) takes images of {}, and this {} takes images of {}; if a data set has the latter, prepare it again with "
         "--color rgb (3) or grey (1)",
         file.path(), name_of(file.format()), counted(channels, "channel"), plan.graph.model,
         counted(as<Input>(plan.graph.nodes.front())->channels, "channel"));

@@ -35,9 +35,9 @@ class Names {
 
   explicit Names(const std::vector<OptionGroup>& groups, Advice advice = {});
   const Entry* find(const std::string& name) const;
-  /// `; did you mean '--lr'?` or nothing: the advice, if it names no option that is not here; else an option that
-  /// stands behind a section and a dot, is the same word but for an s, options that begin with it, one that was
-  /// misspelt, options that hold it as a word.
+  /// `; did you mean '--lr'?` or nothing: the advice, or nothing if that names an option that this command lacks. If
+  /// there is no advice: the option behind a section and a dot, the same word but for an s, options that begin with it,
+  /// one that was misspelt, options that hold it as a word.
   std::string hint(const std::string& name, const char* dashes) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
 

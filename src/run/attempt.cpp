@@ -116,8 +116,8 @@ bool has_finished(const std::string& folder, Index attempt) {
   }
 }
 
-/// If an earlier attempt saved in the same folder for a run directory of which this one is a copy: that one's
-/// checkpoints are continued, and replaced. Empty: it is no such copy.
+/// The warning if this run directory is a copy and saves in its original's folder: the run continues and replaces the
+/// original's checkpoints. Empty: it is no such copy.
 std::string warning_of_copy(const Attempt& attempt) {
   const std::string& folder = attempt.folders.front();
   const AttemptRecord before = newest_attempt(folder, attempt.record.number);
@@ -126,7 +126,7 @@ std::string warning_of_copy(const Attempt& attempt) {
   const std::string original = original_of(folder, before);
   if (original.empty()) return {};
   return fmt::format(
-      "'{}' is a copy of '{}', and both save in '{}': this run replaces the checkpoints of the other; give another "
+      "'{}' is a copy of '{}', and both save in '{}': this run replaces the original's checkpoints; give another "
       "--checkpoint-dir if both are to go on",
       folder, original, attempt.record.checkpoints);
 }

@@ -24,8 +24,8 @@ std::string excluded_hosts_path(const std::string& run_folder);
 struct HostNames {
   std::vector<std::string> own, of_scheduler;
 };
-/// `nodes`: SLURMD_NODENAME of each rank, or nothing. Where it isn't set, or has the same value on two hosts since a
-/// launcher handed it on, the host's own name stands.
+/// `nodes`: SLURMD_NODENAME of each rank, or nothing. If it isn't set, or a launcher handed the same value to two
+/// hosts, the host's own name stands.
 HostNames match_nodes(std::vector<std::string> hosts, const std::vector<std::string>& nodes);
 /// Collective.
 HostNames names_of_hosts(Communicator& communicator);

@@ -181,7 +181,7 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
   if (!from.empty()) {
     const std::string& folder = attempt.folders.front();
     if (const std::string original = original_of(folder, line.newest()); !original.empty())
-      log::warn("'{}' is a copy of '{}': it goes on from the other's checkpoint '{}'", folder, original, from);
+      log::warn("'{}' is a copy of '{}': this run goes on from the original's checkpoint '{}'", folder, original, from);
     return open_checkpoint(communicator, from);
   }
   if (found) return found;

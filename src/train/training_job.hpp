@@ -79,9 +79,9 @@ struct TrainingJob {
   enum class LastValidation : std::uint8_t { is_done, is_missing };
   /// Collective. Saves, and says how the job ends.
   Exit finish(LastValidation validation);
-  /// Collective.
-  /// The job ends, by --max-steps or --run-epochs, before the run does.
+  /// --max-steps or --run-epochs ends the job before the run ends.
   bool is_part() const;
+  /// Collective.
   Exit save_last();
   Exit leave_to_newer() const;
   /// Collective. Rank 0 logs the end of the run's metrics.

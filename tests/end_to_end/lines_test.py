@@ -98,7 +98,7 @@ def copies(work):
     check(told in run(1, "inspect", "checkpoint", copy, expect=3)[1], "another command finds none there")
     check("step 7" in run(1, "inspect", "checkpoint", folder)[0], "and those of the run as before")
     said = "".join(train(1, copy, *AUTO, "--max-steps", 1))
-    check(f"'{copy}' is a copy of '{folder}': it goes on from the other's checkpoint '{outside}/last.h5'" in said, "a copy that goes on from the other's checkpoint says so")
+    check(f"'{copy}' is a copy of '{folder}': this run goes on from the original's checkpoint '{outside}/last.h5'" in said, "a copy that goes on from the other's checkpoint says so")
     check(resumes(copy)[-1] == 7 and os.path.exists(last(copy)), "and saves in its own folder")
     check("is a copy of" not in "".join(train(1, copy, *AUTO, "--max-steps", 1)), "where it goes on without a word")
     shutil.copytree(folder, f"{work}/second")

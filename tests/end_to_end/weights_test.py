@@ -183,7 +183,7 @@ def network(folder):
     for name, set_words, theirs, own in (("deep", grey, "3 channels", "1 channel"), ("grey", (), "1 channel", "3 channels")):
         path = f"{folder}/{name}.safetensors"
         _, err = train(3, f"{folder}/no", *synthetic(), *set_words, "--weights", path, *job, expect=3)
-        check(f"'{path}' (safetensors) takes images of {theirs}, and this resnet20 v1 takes images of {own}; if that is what a data set holds, prepare it with --color" in err, f"train: a file of {theirs}")
+        check(f"'{path}' (safetensors) takes images of {theirs}, and this resnet20 v1 takes images of {own}; if a data set has the latter, prepare it again with --color" in err, f"train: a file of {theirs}")
         err = evaluated(3, path, *set_words, "--model", "resnet20", expect=3)
         check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "--rgb-mean has" not in err, f"evaluate: a file of {theirs}")
     data = f"{folder}/grey-set"

@@ -134,8 +134,8 @@ TEST(DataFaults, WrongCovariances) {
     expect_refused({.images = images, .mean = three, .std = three, .covariance = std::move(covariance)}, {said});
   };
   refused({1, 2, 3}, "'covariance' has 3 numbers, expected 9");
-  refused({4, 1, 0, 2, 4, 0, 0, 0, 4}, "'covariance' is no covariance (1 in row 0, column 1)");
-  refused({4, 0, 0, 0, -4, 0, 0, 0, 4}, "'covariance' is no covariance (-4 in row 1, column 1)");
+  refused({4, 1, 0, 2, 4, 0, 0, 0, 4}, "'covariance' is no covariance matrix of pixels (1 in row 0, column 1)");
+  refused({4, 0, 0, 0, -4, 0, 0, 0, 4}, "'covariance' is no covariance matrix of pixels (-4 in row 1, column 1)");
   refused({4, 0, 0, 0, 4, 0, 0, 0, std::nan("")}, "(nan in row 2, column 2)");
   expect_refused({.covariance = {4, 0, 0, 0, 4, 0, 0, 0, 4}}, {"of images with three channels (these have 2)"});
 }

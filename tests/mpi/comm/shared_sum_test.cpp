@@ -41,7 +41,7 @@ TEST(SharedMemoryTest, NamesTheRankThatHasNone) {
   const SharingResult shared = share_memory(ranks(), 1000);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(shared.memory, nullptr);
-  EXPECT_EQ(shared.problem, fmt::format("rank {}: {}", last, std::strerror(EMFILE)));
+  EXPECT_EQ(shared.problem, fmt::format("rank {} can't share memory: {}", last, std::strerror(EMFILE)));
 }
 
 TEST(SharedSumTest, FallsBackToTheLibraryWithoutMemory) {

@@ -108,11 +108,12 @@ TEST(Parse, defaults_without_effect_are_told) {
     const TrainConfig config = train_config(std::string("--model lenet ") + given);
     EXPECT_EQ(to_ini(config), to_ini(plain)) << given;
     ASSERT_EQ(config.remarks.size(), 1U) << given;
-    EXPECT_EQ(config.remarks.front().rfind(std::string(given) + " has no effect, as by default: it needs ", 0), 0U);
+    EXPECT_EQ(config.remarks.front().rfind(std::string(given) + " has no effect (it is the default): it needs ", 0),
+              0U);
   }
   EXPECT_EQ(train_config("--config f", "model = lenet\nnorm-momentum = 0.1\n").remarks,
             std::vector<std::string>{
-                "f:2: norm-momentum = 0.1 has no effect, as by default: it needs a network with batch norms"});
+                "f:2: norm-momentum = 0.1 has no effect (it is the default): it needs a network with batch norms"});
   EXPECT_EQ(train_error("--model resnet50 --dropout 0"), "") << "it has none";
 }
 

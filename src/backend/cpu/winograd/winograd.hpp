@@ -15,8 +15,8 @@ bool winograd_fits(const ConvolutionShape& shape);
 /// gradient takes 60, since each round also reads and writes its sum. With stride 2 a tile has 81 points: 24 tiles,
 /// or 60.
 Index winograd_round_tiles(const ConvolutionShape& shape, Direction direction);
-/// Of a kernel for all threads that execute it: from the number of threads on with which they would need more, a thread
-/// takes fewer tiles in a round, but never fewer than 24.
+/// The most scratch memory of a kernel, over all threads that execute it. If they would need more, each takes fewer
+/// tiles in a round, but never fewer than 24.
 constexpr Index winograd_scratch_bytes = Index{512} << 20;
 /// F(4x4, 3x3), or its like with stride 2, for a shape that fits, on any instruction set. Transformations compute in
 /// fp32; products too, but for Algorithm::winograd_bf16 where the machine has AVX512_BF16.
