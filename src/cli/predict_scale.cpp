@@ -167,8 +167,8 @@ class Study {
     for (const std::optional<Link>& link : {machine_.inside, machine_.between})
       if (link && !link->transport.empty()) known = link->transport;
     // Descriptions know mpi and nccl only; the link inside a host covers shared memory.
-    const std::string wanted = config_.train.sync.backend == "shared" ? "mpi" : config_.train.sync.backend;
-    if (wanted != "auto" && wanted != known)
+    const std::string& wanted = config_.train.sync.backend;
+    if (wanted != "auto" && (wanted == "shared" ? "mpi" : wanted) != known)
       fail(
           Exit::usage,
           "--backend {0} can't be predicted (the links of '{1}' were measured with {2}); leave --backend out, or measure them by 'convoy bench comm --backend {0} --machine FILE'",

@@ -181,7 +181,8 @@ class MpiCollectives final : public Collectives {
   Operation& at(Ticket ticket) { return operations_[ticket % operations_.size()]; }
   Operation& oldest() { return at(completed_ + 1); }
 
-  /// In the memory of the host if the ranks can share it, then in smaller pieces; otherwise by the library.
+  /// In the memory of the host if the ranks can share it, then in pieces that are smaller for many ranks; otherwise by
+  /// the library.
   std::unique_ptr<Exchange> make_host_sum(Communicator& communicator, MPI_Comm comm) {
     if (spec_.host_sums == HostSums::shared_memory) {
       const Index piece = shared_piece(ranks_, lane_count, piece_);

@@ -21,8 +21,8 @@ struct alignas(line) Marks {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "processes share it");
 
-/// Of all lanes and ranks together: 32 MB, more than caches keep. A core reads what another one has just written faster
-/// from memory than from that core's cache if they have no cache in common (docs/adr/0051).
+/// What all ranks give in all lanes: 32 MiB, more than caches keep. A core reads what another one has just written
+/// faster from memory than from that core's cache if they have no cache in common (docs/adr/0051).
 constexpr Index shared_floats = 8 << 20;
 /// A block of an addition stays in a core's first cache.
 constexpr Index block_floats = 2048;
