@@ -115,8 +115,12 @@ TimedMessage time_of(Communicator& communicator, const BenchConfig& config, cons
 /// The ways that the user wants to see.
 std::vector<TransportWish> wishes_of(const BenchConfig& config) {
   const MpiMemory memory = config.cuda_aware ? MpiMemory::device : MpiMemory::host;
-  if (config.backend != "all") return {{config.backend, memory}};
-  return {{"mpi", MpiMemory::host}, {"mpi", MpiMemory::device}, {"shared", MpiMemory::host}, {"nccl", MpiMemory::host}};
+  const auto wish = [&](const char* backend, MpiMemory through) {
+    return TransportWish{.backend = backend, .in_tree = config.reproducible, .memory = through};
+  };
+  if (config.backend != "all") return {wish(config.backend.c_str(), memory)};
+  return {wish("mpi", MpiMemory::host), wish("mpi", MpiMemory::device), wish("shared", MpiMemory::host),
+          wish("nccl", MpiMemory::host)};
 }
 
 /// Collective.

@@ -54,6 +54,7 @@ ComputeBench::ComputeBench(Communicator& communicator, const BenchConfig& config
   make_images(rank_);
   Engine& engine = *engine_;
   const TransportChoice choice = choose_transport({.backend = config.backend == "all" ? "auto" : config.backend,
+                                                   .in_tree = config.reproducible,
                                                    .memory = config.cuda_aware ? MpiMemory::device : MpiMemory::host},
                                                   find_devices(communicator, engine.backend()));
   transport_ = choice.reason;

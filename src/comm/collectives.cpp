@@ -90,16 +90,18 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
     return {.transport = Transport::nccl, .reason = "NCCL (every rank has a GPU of its own)"};
   TransportChoice choice;
   const bool takes_gpu_memory = gpus && wish.memory == MpiMemory::device;
-  if (wish.backend == "shared" && (takes_gpu_memory || !devices.sharing_problem.empty()))
-    fail(Exit::device, "--backend shared is not possible ({}); use --backend auto",
-         takes_gpu_memory ? "--cuda-aware gives a GPU's memory to MPI" : devices.sharing_problem);
-  // Also if not all ranks can: a group of ranks may be on one host.
-  if (wish.backend != "mpi" && !takes_gpu_memory) choice.host_sums = HostSums::shared_memory;
-  const bool shares = choice.host_sums == HostSums::shared_memory && devices.sharing_problem.empty();
+  const std::string unshared = takes_gpu_memory ? "--cuda-aware gives a GPU's memory to MPI"
+                               : wish.in_tree   ? "--reproducible and --wire bf16 or fp16 add along a tree of messages"
+                                                : devices.sharing_problem;
+  if (wish.backend == "shared" && identities.size() > 1 && !unshared.empty())
+    fail(Exit::usage, "--backend shared is not possible ({}); use --backend auto", unshared);
+  // Also if the ranks of several hosts can't: those of a group may be on one host.
+  if (wish.backend != "mpi" && !takes_gpu_memory && !wish.in_tree) choice.host_sums = HostSums::shared_memory;
   choice.reason = identities.size() == 1     ? "none (one rank)"
                   : wish.backend == "mpi"    ? "MPI (as asked)"
                   : wish.backend == "shared" ? "shared memory (as asked)"
-                                             : fmt::format("{} ({})", shares ? "shared memory" : "MPI", obstacle);
+                  : unshared.empty()         ? fmt::format("shared memory ({})", obstacle)
+                                             : fmt::format("MPI ({}; {})", obstacle, unshared);
   if (takes_gpu_memory) {
     if (!mpi_takes_device_memory())
       fail(

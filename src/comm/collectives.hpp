@@ -117,6 +117,7 @@ constexpr bool adds_in_tree(Transport transport, bool reproducible, Wire wire) {
 
 struct TransportWish {
   std::string backend = "auto";  ///< auto, mpi, shared, nccl
+  bool in_tree = false;          ///< adds_in_tree() of MPI: then nothing is added in shared memory
   MpiMemory memory = MpiMemory::host;
 };
 

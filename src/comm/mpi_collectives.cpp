@@ -11,6 +11,7 @@
 #include "comm/exchange.hpp"
 #include "comm/state.hpp"
 #include "core/clock.hpp"
+#include "core/log.hpp"
 #include "core/trace.hpp"
 
 namespace convoy {
@@ -191,6 +192,8 @@ class MpiCollectives final : public Collectives {
         piece_ = piece;
         return make_shared_sum(std::move(shared.memory), communicator, lane_count, piece);
       }
+      if (communicator.rank() == 0 && communicator.node_size() == ranks_)
+        log::warn("the all-reduce goes through MPI, which is slower inside a host ({})", shared.problem);
     }
     return make_all_reduce(comm, lane_count);
   }

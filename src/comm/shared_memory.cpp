@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,12 @@ std::unique_ptr<SharedMemory> map(int descriptor, std::size_t bytes) {
   return std::make_unique<SharedMemory>(address, bytes);
 }
 
+/// Beyond the end of a shorter file there is no memory.
+bool has_size(int descriptor, std::size_t bytes) {
+  struct stat found {};
+  return fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == static_cast<off_t>(bytes);
+}
+
 int create(std::size_t bytes) {
   const int descriptor = memfd_create("convoy", MFD_CLOEXEC);
   if (descriptor >= 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return descriptor;
@@ -56,7 +63,7 @@ int create(std::size_t bytes) {
 int open_offered(const Offer& offer) {
   if (offer.descriptor < 0) return -1;
   const std::string path = fmt::format("/proc/{}/fd/{}", offer.process, offer.descriptor);
-  return open(path.c_str(), O_RDWR | O_CLOEXEC);
+  return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
 }  // namespace
@@ -72,20 +79,25 @@ SharingResult share_memory(Communicator& communicator, std::size_t bytes) {
   Offer offer;
   std::string problem;
   const Descriptor own(first ? create(bytes) : -1);
-  if (first) {
+  if (first && own.value() < 0) problem = system_reason();
+  if (first && own.value() >= 0) {
     std::random_device random;
     offer = {getpid(), own.value(), (std::uint64_t{random()} << 32) + random()};
-    if (own.value() < 0) problem = system_reason();
-    if (own.value() >= 0 && (result.memory = map(own.value(), bytes)) == nullptr) problem = system_reason();
+    if ((result.memory = map(own.value(), bytes)) == nullptr) problem = system_reason();
     if (result.memory) std::memcpy(result.memory->data(), &offer.token, sizeof offer.token);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&offer, 1)), 0, what);
   const Descriptor other(first ? -1 : open_offered(offer));
   if (!first) {
-    if (other.value() < 0 || (result.memory = map(other.value(), bytes)) == nullptr)
+    const char* const unseen = "the ranks do not see each other's processes";
+    if (other.value() < 0)
+      problem = system_reason();
+    else if (!has_size(other.value(), bytes))
+      problem = unseen;
+    else if ((result.memory = map(other.value(), bytes)) == nullptr)
       problem = system_reason();
     else if (std::memcmp(result.memory->data(), &offer.token, sizeof offer.token) != 0)
-      problem = "the ranks do not see each other's processes";
+      problem = unseen;
   }
   const std::vector<std::string> problems = communicator.all_gather(problem, what);
   for (std::size_t rank = 0; rank < problems.size() && result.problem.empty(); ++rank)

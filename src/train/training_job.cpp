@@ -258,8 +258,11 @@ TransportChoice choose_sums(const TrainingJob& job) {
   const RankDevices devices = find_devices(job.communicator, job.engine->backend());
   TransportChoice choice;
   run_alike(job.communicator, [&] {
-    choice = choose_transport(
-        {.backend = sync.backend, .memory = sync.cuda_aware ? MpiMemory::device : MpiMemory::host}, devices);
+    choice =
+        choose_transport({.backend = sync.backend,
+                          .in_tree = adds_in_tree(Transport::mpi, job.shape.sync.reproducible, job.shape.sync.wire),
+                          .memory = sync.cuda_aware ? MpiMemory::device : MpiMemory::host},
+                         devices);
   });
   if (!choice.warning.empty() && job.communicator.rank() == 0) log::warn("{}", choice.warning);
   return choice;
