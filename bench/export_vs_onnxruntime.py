@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported networks against onnxruntime, torchvision and timm, and a line of each for results.md.
 
-    bench/export_vs_onnxruntime.py --python PYTHON [NETWORK ...] [--images 100] [--source ARCHIVE --steps 40]
+    bench/export_vs_onnxruntime.py --python PYTHON [NETWORK ...] [--images 100] [--source ARCHIVE --steps 150] [--image-size 64]
 
 PYTHON: an interpreter with torch, torchvision, timm, onnx, onnxruntime, safetensors and h5py. Each network is trained for two steps on
 generated images, or for --steps on those of --source (what `convoy-preprocess folder` reads, with train and val), so that its statistics are
@@ -19,6 +19,7 @@ program ends with 1 where a difference is above 1e-4, or where a class that is t
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -40,7 +41,7 @@ SIZES = {"inception_v3": 299}
 CLASSES, BATCH = 10, 8
 
 
-def peer_side(folder, network, owner):
+def peer_side(folder, data, network, owner):
     """Runs under --python: prints the differences as JSON."""
     import h5py
     import numpy as np
@@ -50,14 +51,15 @@ def peer_side(folder, network, owner):
     from safetensors.torch import load_file
 
     onnx.checker.check_model(f"{folder}/a.onnx", full_check=True)
-    session = onnxruntime.InferenceSession(f"{folder}/a.onnx", providers=["CPUExecutionProvider"])
-    with h5py.File(next(pathlib.Path(f"{folder}/set").glob("val-*.h5"))) as file:
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others may use the machine
+    session, inside = (onnxruntime.InferenceSession(f"{folder}/{name}.onnx", options, providers=["CPUExecutionProvider"]) for name in "an")
+    with h5py.File(next(pathlib.Path(data).glob("val-*.h5"))) as file:
         pixels, labels = file["images"][()].transpose(0, 3, 1, 2), file["labels"][()]
     metadata = session.get_modelmeta().custom_metadata_map
     mean, std = (255 * np.array(json.loads(metadata[key]), np.float32)[:, None, None] for key in ("mean", "std"))
     parts = [pixels[i:i + 10].astype(np.float32) for i in range(0, len(pixels), 10)]
     logits = np.concatenate([session.run(["logits"], {"images": (part - mean) / std})[0] for part in parts])
-    inside = onnxruntime.InferenceSession(f"{folder}/n.onnx", providers=["CPUExecutionProvider"])
     of_pixels = np.concatenate([inside.run(["logits"], {"images": part})[0] for part in parts])
     if owner == "timm":
         import timm
@@ -89,9 +91,10 @@ def peer_side(folder, network, owner):
                       "versions": f"onnxruntime {onnxruntime.__version__}, PyTorch {torch.__version__}"}))
 
 
-def compare(args, network, folder):
+def compare(args, network, sets, folder):
     owner, options = NETWORKS[network]
-    size = SIZES.get(network, 224)
+    size = args.image_size or SIZES.get(network, 224)
+    data = f"{sets}/{size}"
     program = f"{args.build}/src/cli/convoy"
 
     def call(*words):
@@ -101,25 +104,41 @@ def compare(args, network, folder):
         return done.stdout
 
     def hits(*words):
-        said = call(program, "evaluate", *words, "--data", f"{folder}/set", "--output-dir", f"{folder}/evaluated")
+        said = call(program, "evaluate", *words, "--data", data, "--output-dir", f"{folder}/evaluated")
         return json.loads([line for line in said.splitlines() if line.startswith("{")][-1])["top1_count"]
 
-    if args.source:
-        made = "folder", "--source", args.source, "--encoding", "raw", "--sizes", size, "--subset", args.steps * BATCH, "--val-subset", args.images
-    else:
-        made = "synthetic", "--samples", args.steps * BATCH, "--val-samples", args.images, "--image-size", size, "--classes", CLASSES
-    call(f"{args.build}/preprocess/convoy-preprocess", *made, "--partitions", 1, "--val-partitions", 1, "--out", f"{folder}/set")
-    call(program, "train", "--data", f"{folder}/set", "--model", network, *options, "--batch-size", BATCH, "--max-steps", args.steps,
-         "--lr", 0.01, "--skip-eval", *([] if network in ("alexnet", "squeezenet1_1") else ["--norm-momentum", 0.9]), "--no-tensorboard",
-         "--output-dir", f"{folder}/run")
+    if not os.path.exists(data):
+        made = ("folder", "--source", args.source, "--encoding", "raw", "--sizes", size, "--subset", args.steps * BATCH, "--val-subset", args.images)
+        if not args.source:
+            made = ("synthetic", "--samples", args.steps * BATCH, "--val-samples", args.images, "--image-size", size, "--classes", CLASSES)
+        call(f"{args.build}/preprocess/convoy-preprocess", *made, "--partitions", 1, "--val-partitions", 1, "--out", data)
+    # Two steps make statistics, and many more of them classes: by AdamW, which also moves networks without norms.
+    rule = ("--optimizer", "adamw", "--lr", 0.0003) if args.steps > 2 else ("--lr", 0.01)
+    if network not in ("alexnet", "squeezenet1_1"):
+        rule += "--norm-momentum", 0.1 if args.steps > 2 else 0.9
+    call(program, "train", "--data", data, "--model", network, *options, "--batch-size", BATCH, "--max-steps", args.steps, *rule, "--skip-eval",
+         "--no-tensorboard", "--output-dir", f"{folder}/run")
     for name in ("a.onnx", "a.pth", "a.safetensors"):
         call(program, "export", f"{folder}/run", "--output", f"{folder}/{name}")
     call(program, "export", f"{folder}/run", "--with-normalization", "--output", f"{folder}/n.onnx")
     with open(f"{folder}/predictions", "w", encoding="utf-8") as file:
-        file.write(call(program, "predict", f"{folder}/run", f"{folder}/set", "--format", "json", "--topk", CLASSES))
-    found = json.loads(call(args.python, __file__, "--peer-side", folder, network, owner))
+        file.write(call(program, "predict", f"{folder}/run", data, "--format", "json", "--topk", CLASSES))
+    found = json.loads(call(args.python, __file__, "--peer-side", folder, data, network, owner))
     found["hits"] += [hits(f"{folder}/run")] + [hits("--weights", f"{folder}/{name}") for name in ("a.onnx", "a.pth", "a.safetensors")]
     return found
+
+
+def compare_all(args, sets):
+    """Whether one fails. `sets`: folder for the images, a set per size."""
+    failed = False
+    for network in args.networks or NETWORKS:
+        with tempfile.TemporaryDirectory(prefix="convoy-bench-", dir=sets) as folder:
+            r = compare(args, network, sets, folder)
+        failed |= max(r["torch"], r["inside"], r["predict"]) > LIMIT or r["other_classes"] > 0 or len(set(r["hits"])) > 1
+        print(f"| {datetime.date.today()} | {network} | {r['images']} | {', '.join(map(str, r['hits']))} | {r['classes']} | {r['lead']:.1e} | "
+              f"{r['torch']:.1e} | {r['inside']:.1e} | {r['predict']:.1e}, they range over "
+              f"{r['spread']:.2f} | {NETWORKS[network][0]}, {r['versions']} | {cpu_model()} |", flush=True)
+    return failed
 
 
 def main():
@@ -131,20 +150,14 @@ def main():
     parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--source", help="folder or archive of photographs with train and val; default: generated images")
     parser.add_argument("--steps", type=int, default=2, help=f"of training, {BATCH} images each")
+    parser.add_argument("--image-size", type=int, help="default: the network's usual size, the only one at which torchvision's alexnet and vgg are Convoy's")
     parser.add_argument("--build", default=str(HERE.parent / "build/release"))
     args = parser.parse_args()
     print("| date | network | images | top-1: onnxruntime, normalisation inside, PyTorch; `convoy evaluate`: run, onnx, pth, safetensors | classes told | lead | "
           "logits, onnxruntime to PyTorch | normalisation inside | probabilities, onnxruntime to `convoy predict` | peer | machine |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    failed = False
-    for network in args.networks or NETWORKS:
-        with tempfile.TemporaryDirectory(prefix="convoy-bench-") as folder:
-            r = compare(args, network, folder)
-        failed |= max(r["torch"], r["inside"], r["predict"]) > LIMIT or r["other_classes"] > 0 or len(set(r["hits"])) > 1
-        print(f"| {datetime.date.today()} | {network} | {r['images']} | {', '.join(map(str, r['hits']))} | {r['classes']} | {r['lead']:.1e} | "
-              f"{r['torch']:.1e} | {r['inside']:.1e} | {r['predict']:.1e}, they range over "
-              f"{r['spread']:.2f} | {NETWORKS[network][0]}, {r['versions']} | {cpu_model()} |", flush=True)
-    return int(failed)
+    with tempfile.TemporaryDirectory(prefix="convoy-bench-") as sets:
+        return int(compare_all(args, sets))
 
 
 if __name__ == "__main__":
