@@ -52,7 +52,7 @@ MISTAKES = [
     ("another program's optimiser", 0, "train --data set --adam", 2, "--adam", "no option", "use --optimizer"),
     ("another program's GPUs", 0, "train --data set --gpus 2", 2, "--gpus", "no option", "one rank per GPU"),
     ("another program's weights", 0, "train --data set --pretrained", 2, "--pretrained", "no option", "--weights PATH"),
-    ("an option without effect", 0, "train --data set --lr-power 2", 2, "--lr-power 2", "no effect", "--lr-schedule poly"),
+    ("an option without effect", 0, "train --data set --lr-power 3", 2, "--lr-power 3", "no effect", "--lr-schedule poly"),
     ("colours of noise without noise", 0, "train --data set --pca-noise-source data", 2, "--pca-noise-source data", "no effect", "--pca-noise"),
     ("norms of a network without", 0, f"train --data set --norm-epsilon 1e-3 {SMALL}", 2, "--norm-epsilon 1e-3", "no effect", "a network with batch norms"),
     ("a depth of a network from a file", 0, "train --data set --model-file small.net --num-layers 3", 2, "--num-layers 3", "no effect", "small.net", "drop it"),
