@@ -37,8 +37,7 @@ Command train_command() {
       .overview = {"train --data DIR", "train a network"},
       .usage = "mpirun -np N convoy train --data DIR [options]",
       .text =
-          "Trains a network on the ranks of an MPI job. One rank, without mpirun, works the same way. The folder of the\n"
-          "data may stand alone: 'convoy train DIR' means 'convoy train --data DIR'.\n"
+          "Trains a network on the ranks of an MPI job; one rank needs no mpirun. 'convoy train DIR' means --data DIR.\n"
           "A file for --config uses the same names as keys ('batch-size = 64'), true or false for switches, and sections\n"
           "for training phases: [phase.1] with 'epochs = 0:5' and 'lr = 0.1:0.4' (or one learning rate). Lists are\n"
           "comma-separated. Underscores in names are read as hyphens. Every switch has a --no- form.",
