@@ -111,7 +111,7 @@ look_for_flatuid() {
 strip_domain='function strip_domain(host) { if (host !~ /^[0-9.]+$/) sub(/\..*/, "", host); return host }'
 
 # Hosts that the run must avoid (docs/cluster.md), one per line. People edit the file: it may have comments and blank lines.
-# A name counts without its domain, unless Slurm's own names have one: then the name that Slurm knows stands for it.
+# A name counts without its domain, unless Slurm's own names have one: then all names that Slurm knows stand for it.
 excluded_hosts() {
   [ -n "$run_directory" ] && [ -r "$run_directory/excluded-hosts" ] || return 0
   local known=''
@@ -119,10 +119,13 @@ excluded_hosts() {
   awk -v known="$known" "$strip_domain"'
     BEGIN {
       count = split(known, name, " ")
-      for (i = 1; i <= count; i++) { is_known[name[i]] = 1; short = strip_domain(name[i]); nodes[short]++; node[short] = name[i] }
+      for (i = 1; i <= count; i++) {
+        is_known[name[i]] = 1; short = strip_domain(name[i])
+        if (short in nodes) nodes[short] = nodes[short] "\n" name[i]; else nodes[short] = name[i]
+      }
     }
     { sub(/\r$/, "") }
-    NF && $1 !~ /^#/ { short = strip_domain($1); print $1 in is_known ? $1 : nodes[short] == 1 ? node[short] : short }
+    NF && $1 !~ /^#/ { short = strip_domain($1); print $1 in is_known ? $1 : short in nodes ? nodes[short] : short }
   ' "$run_directory/excluded-hosts" | sort -u
 }
 

@@ -133,10 +133,11 @@ NewerCheckpoints list_newer(const std::string& folder, const Stamp& than, const 
     if (!is_checkpoint_file(file)) continue;
     const std::string name = name_of(file);
     try {
-      if (lineage.known(peek(main_path(folder, name))) > lineage.known(than))
+      const Stamp stamp = lineage.known(peek(main_path(folder, name)));
+      if (stamp > lineage.known(than))
         newer.files.push_back(file);
-      else
-        newer.leaves_one = newer.leaves_one || name != "best";
+      else if (name != "best" && lineage.holds(stamp.attempt, stamp.step))
+        newer.leaves_one = true;
     } catch (const Error&) {  // missing or damaged: loading it reports that
       continue;
     }

@@ -125,9 +125,12 @@ bool knows_run(const std::string& folder, const std::string& run) {
 
 namespace {
 
-bool has_record(const std::string& folder, const AttemptRecord& record) {
+/// `folder` may be another user's: what can't be read there is no record.
+bool has_record(const std::string& folder, const AttemptRecord& record) try {
   const auto same = read_record(folder, record.number);
   return same && same->host == record.host && same->pid == record.pid && same->started == record.started;
+} catch (const Error&) {
+  return false;
 }
 
 bool lies_in(const std::string& run_folder, const AttemptRecord& record) {

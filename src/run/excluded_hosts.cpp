@@ -37,10 +37,17 @@ HostNames match_nodes(std::vector<std::string> hosts, const std::vector<std::str
   return names;
 }
 
-HostNames names_of_hosts(Communicator& communicator) {
+std::string node_of(const std::string& host) {
   const char* const node = std::getenv("SLURMD_NODENAME");
+  if (node == nullptr) return {};
+  // srun sets it for each task. In a batch script, which has a SLURM_PROCID too, it is that of the script's own host.
+  const bool in_step = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr;
+  return in_step || name_without_domain(node) == name_without_domain(host) ? node : "";
+}
+
+HostNames names_of_hosts(Communicator& communicator) {
   return match_nodes(communicator.hosts(),
-                     communicator.all_gather(node == nullptr ? "" : node, "names of the scheduler's nodes"));
+                     communicator.all_gather(node_of(communicator.host()), "names of the scheduler's nodes"));
 }
 
 std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {

@@ -24,8 +24,11 @@ std::string excluded_hosts_path(const std::string& run_folder);
 struct HostNames {
   std::vector<std::string> own, of_scheduler;
 };
-/// `nodes`: SLURMD_NODENAME of each rank, or nothing. If it isn't set, or a launcher handed the same value to two
-/// hosts, the host's own name stands.
+/// Slurm's name of this process's host (SLURMD_NODENAME). Empty: it isn't set, or a launcher may have handed on that of
+/// the host where it was started.
+std::string node_of(const std::string& host);
+/// `nodes`: node_of() of each rank. If it is empty, or a launcher handed the same value to two hosts, the host's own
+/// name stands.
 HostNames match_nodes(std::vector<std::string> hosts, const std::vector<std::string>& nodes);
 /// Collective.
 HostNames names_of_hosts(Communicator& communicator);

@@ -176,14 +176,14 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
     std::error_code unknown;
     const bool taken =
         !began.empty() && (found ? stands_at_beginning(began, line, *found) : std::filesystem::exists(began, unknown));
-    return taken ? began : std::string();
-  });
-  if (!from.empty()) {
+    if (!taken) return std::string();
     const std::string& folder = attempt.folders.front();
     if (const std::string original = original_of(folder, line.newest()); !original.empty())
-      log::warn("'{}' is a copy of '{}': this run goes on from the original's checkpoint '{}'", folder, original, from);
-    return open_checkpoint(communicator, from);
-  }
+      log::warn("'{}' is a copy of '{}': this run goes on from the original's checkpoint '{}'", folder, original,
+                began);
+    return began;
+  });
+  if (!from.empty()) return open_checkpoint(communicator, from);
   if (found) return found;
   const std::string traces = ask_first_rank(communicator, "looking for traces of a run",
                                             [&] { return traces_of_run(config, attempt.folders.front()); });

@@ -45,10 +45,9 @@ void SpikeGuard::attach(TrainingJob& job) {
   // What an interval saved before its loss was judged may be spiked: a stop within it changes nothing about that.
   const bool counts_alike = job.resume->file.meta.position.step == now.step;
   if (counts_alike) interval_first_step_ = interval_begin_.step + 1;
-  if (const Index from = job.attempt.record.from_attempt; from > 0)
-    interval_begin_.attempt = std::min(interval_begin_.attempt, from);
-  else  // an attempt of another folder
-    interval_begin_.attempt = counts_alike ? now.attempt : 0;
+  // If no attempt of this folder wrote the checkpoint (0), then of those that lie here only others without a known
+  // attempt lead to it: this attempt saves within the interval.
+  interval_begin_.attempt = std::min(interval_begin_.attempt, std::max<Index>(job.attempt.record.from_attempt, 0));
 }
 
 void SpikeGuard::write(std::map<std::string, double>& numbers) const {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|renumbered|limit|warning|choices"""
+"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|renumbered|copied|limit|warning|choices"""
 import glob
 import os
 import re
+import shutil
 import sys
 
 from runner import check, everything, last, records, same_bits, train, work_folder
@@ -98,6 +99,20 @@ def renumbered(work):
     check(not os.path.exists(f"{folder}/checkpoints.old-1"), "no older one is moved aside")
 
 
+def copied(work):
+    """Checkpoints alone were copied, so their attempts aren't known: one from between fault and discovery is not returned to."""
+    job = [*JOB, "--on-spike", "rollback", "--save-every-steps", 4]
+    train(1, f"{work}/run", *job, "--max-steps", 12)
+    train(1, f"{work}/run", *job, *FAULT, "--resume", "auto", "--max-steps", 24)
+    os.makedirs(f"{work}/copy/checkpoints")
+    for path in (f"{work}/run/checkpoints/step-00000028", f"{work}/run/checkpoints.old-1/step-00000032"):
+        for file in glob.glob(f"{path}.*"):
+            shutil.copy(file, f"{work}/copy/checkpoints")
+    train(1, f"{work}/copy", *job, "--resume", "auto", "--max-steps", 6)
+    found = events(f"{work}/copy")
+    check(len(found) == 1 and found[0]["checkpoint_step"] == 28, f"back to step 28, before the fault: {found}")
+
+
 def limit(work):
     """A learning rate with which every return ends in the next spike."""
     folder = f"{work}/run"
@@ -131,6 +146,6 @@ def choices(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (rollback, ranks, line, renumbered, limit, warning, choices)}
+    cases = {f.__name__: f for f in (rollback, ranks, line, renumbered, copied, limit, warning, choices)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)

@@ -76,6 +76,17 @@ TEST(Fence, ACopiedRunLeadsToNoFoldersOfItsOriginal) {
   EXPECT_EQ(checkpoint_folders(run), (std::vector<std::string>{run + "/checkpoints", below}));
 }
 
+/// A link to itself fails as a folder of another user does, which root could read.
+TEST(Fence, ACopyOfARunThatCannotBeReadIsOneWithoutOriginal) {
+  const TempFolder work;
+  const std::string copy = work / "copy", closed = work / "closed";
+  fs::create_symlink(closed, closed);
+  ASSERT_TRUE(claim_number({copy}, {.number = 1, .checkpoints = closed + "/kept", .folder = closed + "/run"}));
+  EXPECT_EQ(original_of(copy, newest_attempt(copy)), "");
+  EXPECT_EQ(tell_original(copy), "");
+  EXPECT_EQ(checkpoint_folders(copy), std::vector<std::string>{copy + "/checkpoints"});
+}
+
 TEST(Lineage, ARecordThatContinuesItselfEndsTheLine) {
   const TempFolder folder;
   EXPECT_TRUE(claim_number({folder.path()}, {.number = 2, .from = "x.h5", .from_attempt = 2, .from_step = 30}));

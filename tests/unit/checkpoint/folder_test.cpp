@@ -69,6 +69,17 @@ TEST(CheckpointFolder, AReturnToAnOlderCheckpointIsANewLine) {
   EXPECT_EQ(stems(list_checkpoints(folder.path())), (Names{"last", "epoch-0002", "epoch-0001"}));
   EXPECT_EQ(stems(list_checkpoints(folder.path(), {}, line)), Names{"epoch-0001"});
 
+  const NewerCheckpoints newer = list_newer(folder.path(), {1, 50}, line);
+  EXPECT_EQ(newer.files.size(), 5U);
+  EXPECT_FALSE(newer.leaves_one);
+  EXPECT_TRUE(list_newer(folder.path(), {1, 100}, line).leaves_one);
+  write(folder, "step-00000040", 40, 0, 1);
+  EXPECT_TRUE(list_newer(folder.path(), {1, 50}, line).leaves_one);
+  fs::remove(folder / "step-00000040.h5");
+  write(folder, "epoch-0001", 100, 0, 3);
+  EXPECT_FALSE(list_newer(folder.path(), {2, 300}, line).leaves_one) << "those before it aren't of the line";
+  write(folder, "epoch-0001", 100, 0, 1);
+
   const Names abandoned = list_abandoned(folder.path(), &line);
   EXPECT_EQ(abandoned, (Names{"best.h5", "epoch-0002.h5", "last.h5", "last.shard-0000.a0002"}));
   EXPECT_EQ(list_abandoned(folder.path(), nullptr).size(), 5U) << "a fresh run leaves all but the notes";

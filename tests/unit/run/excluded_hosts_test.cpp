@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -83,6 +84,19 @@ TEST(ExcludedHosts, HaveTheNamesThatSlurmKnows) {
   std::ofstream(excluded_hosts_path(run.path())) << "n1\ngpu-7.cluster.local\n";  // as a user calls them
   EXPECT_NE(warning_of_excluded(run.path(), hosts).find("--exclude=n1.cluster.local,c7)"), std::string::npos);
   EXPECT_EQ(warning_of_excluded(run.path(), match_nodes({"n0"}, {"n0.cluster.local"})), "");
+}
+
+TEST(ExcludedHosts, TakeNoNameThatALauncherMayHaveHandedOn) {
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  unsetenv("SLURMD_NODENAME");
+  EXPECT_EQ(node_of("n0"), "");
+  setenv("SLURMD_NODENAME", "n0.cluster.local", 1);
+  EXPECT_EQ(node_of("n0"), "n0.cluster.local");
+  EXPECT_EQ(node_of("n1"), "") << "mpirun in the batch script of n0";
+  setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+  EXPECT_EQ(node_of("gpu-7"), "n0.cluster.local") << "as srun says of each task";
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  unsetenv("SLURMD_NODENAME");
 }
 
 TEST(ExcludedHosts, KeepTheirOwnNameIfALauncherHandsOneNodesNameOn) {
