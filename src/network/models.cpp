@@ -107,6 +107,7 @@ std::optional<NamedNetwork> find_network(const std::string& name, const std::str
     if (find_family(families, plain) != nullptr) return NamedNetwork{plain};
     for (const Family& family : families) {
       auto meant = family.other_name ? family.other_name(plain) : std::nullopt;
+      if (!meant && depth.empty() && family.name_with_width) meant = family.name_with_width(plain);
       if (meant && find_family(families, meant->model) != nullptr) return meant;
     }
     return std::nullopt;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -182,6 +184,13 @@ TEST(Parse, widths_in_names_of_mobilenets) {
   EXPECT_EQ(
       train_error("--model mobilenet0.5 --width-mult 0.25"),
       "--model mobilenet0.5 is a network with width-mult 0.5, and --width-mult 0.25 says another; drop one of them");
+  for (const auto& [name, depth] : {std::pair{"mobilenet_v2", "152"}, {"mobilenet_v2", "110"}, {"mobilenet_v1", "100"}})
+    EXPECT_EQ(train_error(fmt::format("--model {} --num-layers {}", name, depth)),
+              fmt::format("--num-layers {1} ('{1}' adds a depth to '{0}', which has one); allowed: a whole number, "
+                          "with a network without a depth, as in --model resnet --num-layers 50",
+                          name, depth))
+        << "a depth is no width";
+  EXPECT_EQ(train_error("--model mobilenetv2_inf").find("unknown model 'mobilenetv2_inf'"), 0U);
   EXPECT_EQ(train_error("--model mobilenetv2_x"), "unknown model 'mobilenetv2_x'; did you mean 'mobilenet_v2'?");
   EXPECT_EQ(train_error("--model mobilenet_v2 --width-mult 0"),
             "--width-mult 0 ('0' is out of range); allowed: > 0 and <= 100");
