@@ -116,7 +116,9 @@ TEST(Parse, defaults_without_effect_are_told) {
   EXPECT_EQ(train_config("--config f", "model = lenet\nnorm-momentum = 0.1\n").remarks,
             std::vector<std::string>{
                 "f:2: norm-momentum = 0.1 has no effect (it is the default): it needs a network with batch norms"});
-  EXPECT_EQ(train_error("--model resnet50 --dropout 0"), "") << "it has none";
+  const TrainConfig none = train_config("--model resnet50 --dropout 0");
+  EXPECT_EQ(to_ini(none), to_ini(train_config("--model resnet50")));
+  EXPECT_EQ(none.remarks, std::vector<std::string>{"--dropout 0 has no effect: resnet50 has none"});
 }
 
 /// MXNet's symbols (example/image-classification/symbols), GluonCV's model zoo, and hyphens for underscores.
