@@ -110,15 +110,16 @@ Existing look_for(const Partition& wanted) {
         found.class_names != wanted.class_names) {
       return Existing::other;
     }
-    if (found.covariance.empty() && !wanted.covariance.empty()) {
-      log::warn("'{}' has no covariance of its colours (an earlier version made it); it is made again", wanted.path);
-      return Existing::damaged;
-    }
-    return find_faults(found, 1).empty() ? Existing::complete : Existing::damaged;
+    if (!find_faults(found, 1).empty()) return Existing::damaged;
+    return is_older(found) ? Existing::older : Existing::complete;
   } catch (const Error& e) {
     log::warn("{}; it is made again", e.what());
     return Existing::damaged;
   }
 }
+
+bool is_older(const Partition& stored) { return stored.channels == 3 && stored.covariance.empty(); }
+
+bool keeps_older(Index older, Index all, bool overwrite) { return older == all && !overwrite; }
 
 }  // namespace convoy::preparation

@@ -2,6 +2,7 @@
 #include "preprocess/prepare.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 
@@ -129,7 +130,8 @@ bool is_done(Communicator& comm, const Job& job) {
   if (list.empty()) return false;
   std::vector<std::string> files;
   from_text(list, files);
-  std::int64_t missing = 0;
+  std::array<std::int64_t, 2> counts{};
+  std::int64_t &missing = counts[0], &older = counts[1];
   agree(comm, "checking partitions", [&] {
     for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < files.size();
          i += static_cast<std::size_t>(comm.size())) {
@@ -137,18 +139,22 @@ bool is_done(Communicator& comm, const Job& job) {
       const std::string path = (fs::path(job.spec.out) / files[i]).string();
       try {
         const Partition stored = read_partition(path);
-        // Of an earlier version: kept, unless the user asks for what this one stores.
-        const bool lacks_covariance = stored.channels == 3 && stored.covariance.empty();
-        if ((lacks_covariance && job.spec.overwrite) || !find_faults(stored, 1).empty()) ++missing;
+        if (!find_faults(stored, 1).empty()) {
+          ++missing;
+        } else if (is_older(stored)) {
+          ++older;
+        }
       } catch (const Error& e) {
         log::warn("{}; it is made again", e.what());
         ++missing;
       }
     }
   });
-  comm.sum(std::span(&missing, 1), "count of missing partitions");
-  if (missing == 0) log::info("{} kept, in '{}': nothing to do", counted(files.size(), "partition"), job.spec.out);
-  return missing == 0;
+  comm.sum(std::span(counts), "counts of missing and older partitions");
+  const bool older_stay = older == 0 || keeps_older(older, static_cast<Index>(files.size()), job.spec.overwrite);
+  if (missing > 0 || !older_stay) return false;
+  log::info("{} kept, in '{}': nothing to do", counted(files.size(), "partition"), job.spec.out);
+  return true;
 }
 
 /// Collective.
@@ -210,13 +216,17 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
       prepare_folder(size_folder(job.spec, s), names[s], job.spec.overwrite);
     }
   });
-  std::vector<std::pair<PartitionKey, Partition>> own;
+  std::vector<std::pair<PartitionKey, Partition>> own, older;
   agree(comm, "looking for finished partitions", [&] {
     for (std::size_t i = static_cast<std::size_t>(comm.rank()); i < work.size();
          i += static_cast<std::size_t>(comm.size())) {
       leave_if_stopped("looking for finished partitions");
       const Existing existing = look_for(work[i].second);
       if (existing == Existing::complete) continue;
+      if (existing == Existing::older) {
+        older.push_back(work[i]);
+        continue;
+      }
       if (existing == Existing::other && !job.spec.overwrite) {
         fail(
             Exit::usage,
@@ -226,6 +236,13 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
       own.push_back(work[i]);
     }
   });
+  auto count = static_cast<std::int64_t>(older.size());
+  comm.sum(std::span(&count, 1), "count of partitions of an earlier version");
+  if (count == 0 || keeps_older(count, static_cast<Index>(work.size()), job.spec.overwrite)) return own;
+  if (comm.rank() == 0)
+    log::warn("{} without the covariance of the colours (an earlier version made them); they are made again",
+              counted(count, "partition"));
+  own.insert(own.end(), older.begin(), older.end());
   return own;
 }
 

@@ -271,8 +271,10 @@ Exit bench_compute(Communicator& communicator, const BenchConfig& config) {
               static_cast<double>(config.batch * communicator.size()) / std::max(cpu, 1e-9),
               cpu * static_cast<double>(config.steps));
   }
-  log::info("step: mean {:.2f} ms, min {:.2f} ms of {} steps; waiting for the all-reduce {:.2f} ms (slowest rank)",
-            slowest[0] * 1e3, slowest[1] * 1e3, config.steps, slowest[2] * 1e3);
+  const std::string wait =
+      config.forward ? "" : fmt::format("; waiting for the all-reduce {:.2f} ms", slowest[2] * 1e3);
+  log::info("step: mean {:.2f} ms, min {:.2f} ms of {} steps{} (slowest rank)", slowest[0] * 1e3, slowest[1] * 1e3,
+            config.steps, wait);
   const double flops = config.forward ? 2 * cost.macs : cost.training_flops;
   log::info("{}: {:.1f} GFLOP/s in all ({:.3f} GFLOP per image); loss {:.4f}", config.forward ? "forward" : "training",
             total * flops / 1e9, flops / 1e9, bench.loss());

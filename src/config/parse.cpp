@@ -17,6 +17,7 @@
 #include "config/rate_choice.hpp"
 #include "core/errors.hpp"
 #include "core/text.hpp"
+#include "network/models.hpp"
 #include "options/command_line.hpp"
 #include "options/ranges.hpp"
 
@@ -314,7 +315,13 @@ Idle find_idle(const TrainConfig& config, const Given& given) {
   alone.said = file.names;
   choose_rate(alone);
   Idle idle;
+  const std::vector<std::string> of_others = idle_options(config.model);
   for (const auto& [name, assignment] : given.last) {
+    if (std::find(of_others.begin(), of_others.end(), name) != of_others.end()) {
+      idle.names.push_back(name);
+      idle.remarks.push_back(fmt::format("{} has no effect: {} has none", assignment.origin, config.model.model));
+      continue;
+    }
     const Effect effect = effect_of(config, name);
     if (effect.mistake == Mistake::nowhere) continue;
     // What an earlier version let a run begin with doesn't keep it from going on.

@@ -81,16 +81,24 @@ void check_numbers(const GraphSpec& spec) {
   fail(Exit::internal, "unknown form of option '{}'", option.name);
 }
 
+bool has_option(const Family& family, const std::string& name) {
+  return std::any_of(family.options.begin(), family.options.end(),
+                     [&](const ModelOption& option) { return option.name == name; });
+}
+
+/// Of an option that a network doesn't have: whether the value says so too.
+bool says_none(const ModelOption& option, const std::string& value) {
+  return option.form == ModelOption::Form::share && std::strtod(value.c_str(), nullptr) == 0;
+}
+
 void check_options(const GraphSpec& spec, const Family& family) {
   const std::vector<ModelOption> known = family_options();
   for (const auto& [name, value] : spec.options) {
     if (value.empty()) continue;
-    const auto is_it = [&name = name](const ModelOption& option) { return option.name == name; };
-    const auto option = std::find_if(known.begin(), known.end(), is_it);
+    const auto option =
+        std::find_if(known.begin(), known.end(), [&name = name](const ModelOption& one) { return one.name == name; });
     if (option == known.end()) fail(Exit::internal, "no network has an option '{}'", name);
-    const bool has = std::any_of(family.options.begin(), family.options.end(), is_it);
-    const bool none = option->form == ModelOption::Form::share && std::strtod(value.c_str(), nullptr) == 0;
-    if (!has && !none && !option->lacks.empty()) refuse(spec, *option, value);
+    if (!has_option(family, name) && !says_none(*option, value) && !option->lacks.empty()) refuse(spec, *option, value);
   }
 }
 
@@ -107,6 +115,7 @@ std::optional<NamedNetwork> find_network(const std::string& name, const std::str
     if (find_family(families, plain) != nullptr) return NamedNetwork{plain};
     for (const Family& family : families) {
       auto meant = family.other_name ? family.other_name(plain) : std::nullopt;
+      if (!meant && depth.empty() && family.name_with_width) meant = family.name_with_width(plain);
       if (meant && find_family(families, meant->model) != nullptr) return meant;
     }
     return std::nullopt;
@@ -130,6 +139,18 @@ Graph build_graph(const GraphSpec& spec) {
   if (family == nullptr) fail_unknown(spec.model);
   check_options(spec, *family);
   return family->build(spec);
+}
+
+std::vector<std::string> idle_options(const GraphSpec& spec) {
+  const std::vector<Family> families = model_families();
+  const Family* family = spec.layers.empty() ? find_family(families, spec.model) : nullptr;
+  std::vector<std::string> names;
+  if (family == nullptr) return names;
+  for (const ModelOption& option : family_options())
+    if (const std::string value = spec.option(option.name);
+        !value.empty() && !has_option(*family, option.name) && says_none(option, value))
+      names.push_back(option.name);
+  return names;
 }
 
 std::vector<std::string> model_names() {

@@ -74,6 +74,8 @@ struct NamedNetwork {
 std::optional<NamedNetwork> find_network(const std::string& name, const std::string& depth = {});
 /// Throws Error(usage) for an unknown model (naming the nearest) or an option that the model doesn't have.
 Graph build_graph(const GraphSpec& spec);
+/// Options in the spec that its network doesn't have and whose value says no more than that (`dropout` 0).
+std::vector<std::string> idle_options(const GraphSpec& spec);
 /// Names that error texts may suggest: the common ones, not every depth of a family.
 std::vector<std::string> model_names();
 /// Top-1 in percent that torchvision's first weights of the model reach on ImageNet's val split; 0: not known.

@@ -131,7 +131,7 @@ std::string Names::hint(const std::string& name, const char* dashes) const {
   // Advice about training says nothing to a command without these options, and a likeness would be chance.
   if (const std::string advice = advice_ ? advice_(name) : ""; !advice.empty())
     return knows_options_of(advice) ? "; " + advice : "";
-  if (const auto dot = name.rfind('.'); dot != std::string::npos) {  // FFCV's `lr.lr`
+  if (const auto dot = name.rfind('.'); dot != std::string::npos && dot + 1 < name.size()) {  // FFCV's `lr.lr`
     const std::string rest = name.substr(dot + 1);
     const Entry* entry = find(rest);
     return entry == nullptr ? hint(rest, dashes) : fmt::format("; did you mean '{}{}'?", dashes, entry->option->name);

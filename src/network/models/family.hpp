@@ -38,6 +38,8 @@ struct Family {
   /// The published networks take values from -1 to 1, by torchvision's transform_input or timm's configuration.
   bool centred_input = false;
   OtherName other_name = {};
+  /// Other names whose number is no depth, so that a depth that is given apart from the name makes none of them.
+  OtherName name_with_width = {};
 };
 
 std::vector<Family> model_families();

@@ -172,6 +172,7 @@ std::optional<NamedNetwork> name_with_width(const std::string& name) {
     if (!name.starts_with(stem)) continue;
     const std::string text = name.substr(std::string(stem).size());
     const bool percent = std::string(stem).ends_with('_') && text.size() == 3 && text.find('.') == std::string::npos;
+    if (text.find_first_not_of("0123456789.") != std::string::npos) return std::nullopt;  // `inf` is a number too
     double width = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), width, std::chars_format::fixed);
     if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !(width > 0)) return std::nullopt;
@@ -181,17 +182,6 @@ std::optional<NamedNetwork> name_with_width(const std::string& name) {
     return NamedNetwork{model, {{width_option, fmt::format("{}", width)}}};
   }
   return std::nullopt;
-}
-
-const OtherName plain_names = renamed({{"mobilenet", "mobilenet_v1"},
-                                       {"mobilenetv1", "mobilenet_v1"},
-                                       {"mobilenetv2", "mobilenet_v2"},
-                                       {"mobilenetv3_small", "mobilenet_v3_small"},
-                                       {"mobilenetv3_large", "mobilenet_v3_large"}});
-
-std::optional<NamedNetwork> other_name(const std::string& name) {
-  const auto plain = plain_names(name);
-  return plain ? plain : name_with_width(name);
 }
 
 const std::vector<std::string> names{"mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "mobilenet_v3_large"};
@@ -216,7 +206,12 @@ Family mobilenet_family() {
               [](const std::string& model) {
                 return model.starts_with("mobilenet_v3") ? Norms{.epsilon = 1e-3F, .momentum = 0.01F} : Norms{};
               },
-          .other_name = other_name};
+          .other_name = renamed({{"mobilenet", "mobilenet_v1"},
+                                 {"mobilenetv1", "mobilenet_v1"},
+                                 {"mobilenetv2", "mobilenet_v2"},
+                                 {"mobilenetv3_small", "mobilenet_v3_small"},
+                                 {"mobilenetv3_large", "mobilenet_v3_large"}}),
+          .name_with_width = name_with_width};
 }
 
 }  // namespace convoy

@@ -104,6 +104,12 @@ TEST(Hash, one_batch_said_in_two_ways) {
   EXPECT_EQ(hash_of("--batch-size 64 --global-batch 128"), hash_of("--batch-size 64"));
 }
 
+TEST(Hash, of_a_network_without_what_a_default_is_about) {
+  EXPECT_EQ(hash_of("--model resnet50 --dropout 0"), hash_of("--model resnet50"));
+  EXPECT_EQ(hash_of("--model lenet --norm-momentum 0.1 --norm-epsilon 1e-5"), hash_of("--model lenet"));
+  EXPECT_NE(hash_of("--model alexnet --dropout 0"), hash_of("--model alexnet")) << "it has dropout";
+}
+
 /// Checkpoints hold the hash of the version that wrote them. A new option must not change these hashes. If a default
 /// changes what is trained, update them here.
 TEST(Hash, is_what_earlier_versions_wrote) {

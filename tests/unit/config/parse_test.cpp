@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -114,7 +116,9 @@ TEST(Parse, defaults_without_effect_are_told) {
   EXPECT_EQ(train_config("--config f", "model = lenet\nnorm-momentum = 0.1\n").remarks,
             std::vector<std::string>{
                 "f:2: norm-momentum = 0.1 has no effect (it is the default): it needs a network with batch norms"});
-  EXPECT_EQ(train_error("--model resnet50 --dropout 0"), "") << "it has none";
+  const TrainConfig none = train_config("--model resnet50 --dropout 0");
+  EXPECT_EQ(to_ini(none), to_ini(train_config("--model resnet50")));
+  EXPECT_EQ(none.remarks, std::vector<std::string>{"--dropout 0 has no effect: resnet50 has none"});
 }
 
 /// MXNet's symbols (example/image-classification/symbols), GluonCV's model zoo, and hyphens for underscores.
@@ -182,6 +186,13 @@ TEST(Parse, widths_in_names_of_mobilenets) {
   EXPECT_EQ(
       train_error("--model mobilenet0.5 --width-mult 0.25"),
       "--model mobilenet0.5 is a network with width-mult 0.5, and --width-mult 0.25 says another; drop one of them");
+  for (const auto& [name, depth] : {std::pair{"mobilenet_v2", "152"}, {"mobilenet_v2", "110"}, {"mobilenet_v1", "100"}})
+    EXPECT_EQ(train_error(fmt::format("--model {} --num-layers {}", name, depth)),
+              fmt::format("--num-layers {1} ('{1}' adds a depth to '{0}', which has one); allowed: a whole number, "
+                          "with a network without a depth, as in --model resnet --num-layers 50",
+                          name, depth))
+        << "a depth is no width";
+  EXPECT_EQ(train_error("--model mobilenetv2_inf").find("unknown model 'mobilenetv2_inf'"), 0U);
   EXPECT_EQ(train_error("--model mobilenetv2_x"), "unknown model 'mobilenetv2_x'; did you mean 'mobilenet_v2'?");
   EXPECT_EQ(train_error("--model mobilenet_v2 --width-mult 0"),
             "--width-mult 0 ('0' is out of range); allowed: > 0 and <= 100");

@@ -259,6 +259,8 @@ const Typed table[] = {
     {"data.in-memory", "--data-cache ram"},
     {"resolution.min-res", "image-size"},
     {"training.nothing-of-ours", silent},
+    {"momentum.", "'--momentum'"},
+    {".", silent},
     // Our own names, shortened, lengthened or misspelt.
     {"epoch", "'--epochs'"},
     {"worker", "'--workers'"},

@@ -144,6 +144,27 @@ TEST(LookFor, TellsWhatIsThere) {
   EXPECT_EQ(look_for(header), Existing::other);
 }
 
+TEST(LookFor, TellsWhatAnEarlierVersionMade) {
+  const TempFolder folder;
+  Partition header = formula_header(folder.path(), "train", 0, 1, 6);
+  header.channels = 3;
+  header.mean = header.std = {1, 2, 3};
+  header.mean_image.clear();
+  write_formula_partition(header);
+  EXPECT_EQ(look_for(header), Existing::older);
+  flip_byte(header.path, read_partition(header.path).images_offset);
+  EXPECT_EQ(look_for(header), Existing::damaged);
+  header.covariance = {4, 0, 0, 0, 4, 0, 0, 0, 4};
+  write_formula_partition(header);
+  EXPECT_EQ(look_for(header), Existing::complete);
+}
+
+TEST(KeepsOlder, OnlyAWholeSetThatIsNotToBeMadeAgain) {
+  EXPECT_TRUE(keeps_older(4, 4, false));
+  EXPECT_FALSE(keeps_older(4, 4, true));
+  EXPECT_FALSE(keeps_older(3, 4, false)) << "partitions of a set have the same covariance";
+}
+
 TEST(PrepareFolder, RemovesLeftoversAndRefusesOthers) {
   const TempFolder folder;
   const std::string out = folder / "new/folder";
