@@ -193,7 +193,7 @@ TEST(Parse, widths_in_names_of_mobilenets) {
                           name, depth))
         << "a depth is no width";
   EXPECT_EQ(train_error("--model mobilenetv2_inf").find("unknown model 'mobilenetv2_inf'"), 0U);
-  EXPECT_EQ(train_error("--model mobilenetv2_x"), "unknown model 'mobilenetv2_x'; did you mean 'mobilenet_v2'?");
+  EXPECT_EQ(train_error("--model mobilenetv2_x"), "unknown model 'mobilenetv2_x'; 'convoy models' lists the networks");
   EXPECT_EQ(train_error("--model mobilenet_v2 --width-mult 0"),
             "--width-mult 0 ('0' is out of range); allowed: > 0 and <= 100");
   EXPECT_EQ(train_error("--model resnet50 --width-mult 0.5"),
