@@ -23,10 +23,11 @@ class Training:
                         "200"], check=True, stdout=subprocess.DEVNULL)
 
     def reference(self, ranks):
-        """Trains under mpirun on the login host; returns the run directory."""
+        """Trains under mpirun on the login host; returns the run directory. MPI sums, as it does for the jobs on several hosts: in memory that
+        the ranks share, four of them would add in another order."""
         run = self.folder / f"reference-{ranks}"
         command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), CONVOY, "train", "--config",
-                   f"{SOURCE}/configs/tiny.cfg", "--data", self.data, "--output-dir", run, *self.options]
+                   f"{SOURCE}/configs/tiny.cfg", "--data", self.data, "--output-dir", run, "--backend", "mpi", *self.options]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=100)
         return run
 
