@@ -129,7 +129,7 @@ def choices(work):
     for words, text in (
         (["--sync", "gradients", "--outer-optimizer", "momentum"], "--outer-optimizer momentum has no effect: it needs --sync weights"),
         (["--outer-optimizer", "nesterov"], "--outer-optimizer nesterov needs --local-steps above 1"),
-        (["--local-steps", 2, "--outer-lr", 1], "--outer-lr 1 has no effect: it needs --outer-optimizer momentum or nesterov"),
+        (["--local-steps", 2, "--outer-lr", 0.5], "--outer-lr 0.5 has no effect: it needs --outer-optimizer momentum or nesterov"),
     ):
         _, err = run(1, "train", "--synthetic", *words, expect=2)
         check(text in err, text)
