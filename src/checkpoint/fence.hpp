@@ -34,6 +34,7 @@ struct AttemptRecord {
 struct Stamp {
   Index attempt = 0;  ///< 0: not known, older files don't say
   Index step = 0;     ///< steps done
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a literal 0 in what the compiler makes
   auto operator<=>(const Stamp&) const = default;
 };
 

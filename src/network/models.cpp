@@ -42,6 +42,7 @@ std::string stem_of(const std::string& name) { return name.substr(0, name.find_f
   std::erase_if(alike, [&](const std::string& other) { return stem_of(other) != stem; });
   // Of a family it is the rest that was misspelt.
   std::vector<std::string> rests;
+  rests.reserve(alike.size());
   for (const std::string& other : alike) rests.push_back(other.substr(stem.size()));
   std::string meant = alike.empty() ? nearest(name, names) : nearest(name.substr(stem.size()), rests);
   if (!alike.empty() && !meant.empty()) meant = stem + meant;

@@ -181,7 +181,7 @@ std::optional<FoundCheckpoint> checkpoint_to_resume(Communicator& communicator, 
     if (const std::string original = original_of(folder, line.newest()); !original.empty())
       log::warn("'{}' is a copy of '{}': this run goes on from the original's checkpoint '{}'", folder, original,
                 began);
-    return began;
+    return std::string(began);
   });
   if (!from.empty()) return open_checkpoint(communicator, from);
   if (found) return found;
