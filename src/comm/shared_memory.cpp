@@ -66,6 +66,18 @@ int open_offered(const Offer& offer) {
   return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
+/// What rank 0 offers. Returns why there is no memory; empty: there is.
+std::string open_shared(const Offer& offer, std::size_t bytes, std::unique_ptr<SharedMemory>& memory) {
+  const Descriptor descriptor(open_offered(offer));
+  if (descriptor.value() < 0) return system_reason();
+  if (has_size(descriptor.value(), bytes)) {
+    memory = map(descriptor.value(), bytes);
+    if (memory == nullptr) return system_reason();
+    if (std::memcmp(memory->data(), &offer.token, sizeof offer.token) == 0) return {};
+  }
+  return "the ranks do not see each other's processes";
+}
+
 }  // namespace
 
 SharedMemory::~SharedMemory() { munmap(address_, bytes_); }
@@ -87,18 +99,7 @@ SharingResult share_memory(Communicator& communicator, std::size_t bytes) {
     if (result.memory) std::memcpy(result.memory->data(), &offer.token, sizeof offer.token);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&offer, 1)), 0, what);
-  const Descriptor other(first ? -1 : open_offered(offer));
-  if (!first) {
-    const char* const unseen = "the ranks do not see each other's processes";
-    if (other.value() < 0)
-      problem = system_reason();
-    else if (!has_size(other.value(), bytes))
-      problem = unseen;
-    else if ((result.memory = map(other.value(), bytes)) == nullptr)
-      problem = system_reason();
-    else if (std::memcmp(result.memory->data(), &offer.token, sizeof offer.token) != 0)
-      problem = unseen;
-  }
+  if (!first) problem = open_shared(offer, bytes, result.memory);
   const std::vector<std::string> problems = communicator.all_gather(problem, what);
   for (std::size_t rank = 0; rank < problems.size() && result.problem.empty(); ++rank)
     if (!problems[rank].empty()) result.problem = fmt::format("rank {} can't share memory: {}", rank, problems[rank]);

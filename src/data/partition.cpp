@@ -171,7 +171,7 @@ std::vector<double> covariance_attribute(const Partition& p, const Hdf5File& fil
   constexpr const char* name = "covariance";
   constexpr std::size_t side = 3;
   if (!file.has_attribute(name)) return {};
-  const auto values = file.numbers_attribute(name);
+  auto values = file.numbers_attribute(name);
   if (p.channels != 3 || values.size() != side * side) {
     reject(p, "attribute '{}' has {} numbers, expected 9, of images with three channels (these have {})", name,
            values.size(), p.channels);
