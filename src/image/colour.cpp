@@ -68,7 +68,7 @@ void adjust_contrast(const Canvas& canvas, float factor) {
   const Index pixels = canvas.height * canvas.width;
   std::int64_t sum = 0;
   for (Index i = 0; i < pixels; ++i) sum += grey_of(canvas.pixels + i * 3);
-  const auto mean = static_cast<std::uint8_t>(static_cast<double>(sum) / static_cast<double>(pixels) + 0.5);
+  const auto mean = static_cast<std::uint8_t>(std::floor(static_cast<double>(sum) / static_cast<double>(pixels) + 0.5));
   look_up(canvas, table_of([&](int v) { return blend(mean, static_cast<std::uint8_t>(v), factor); }));
 }
 
