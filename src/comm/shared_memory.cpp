@@ -12,6 +12,8 @@
 #include <random>
 #include <system_error>
 
+#include "core/descriptor.hpp"
+
 namespace convoy {
 namespace {
 
@@ -24,20 +26,6 @@ struct Offer {
 };
 
 std::string system_reason() { return std::generic_category().message(errno); }
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int value() const { return value_; }
-
- private:
-  int value_;
-};
 
 std::unique_ptr<SharedMemory> map(int descriptor, std::size_t bytes) {
   void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -69,9 +57,9 @@ int open_offered(const Offer& offer) {
 /// What rank 0 offers. Returns why there is no memory; empty: there is.
 std::string open_shared(const Offer& offer, std::size_t bytes, std::unique_ptr<SharedMemory>& memory) {
   const Descriptor descriptor(open_offered(offer));
-  if (descriptor.value() < 0) return system_reason();
-  if (has_size(descriptor.value(), bytes)) {
-    memory = map(descriptor.value(), bytes);
+  if (descriptor.number() < 0) return system_reason();
+  if (has_size(descriptor.number(), bytes)) {
+    memory = map(descriptor.number(), bytes);
     if (memory == nullptr) return system_reason();
     if (std::memcmp(memory->data(), &offer.token, sizeof offer.token) == 0) return {};
   }
@@ -91,11 +79,11 @@ SharingResult share_memory(Communicator& communicator, std::size_t bytes) {
   Offer offer;
   std::string problem;
   const Descriptor own(first ? create(bytes) : -1);
-  if (first && own.value() < 0) problem = system_reason();
-  if (first && own.value() >= 0) {
+  if (first && own.number() < 0) problem = system_reason();
+  if (first && own.number() >= 0) {
     std::random_device random;
-    offer = {getpid(), own.value(), (std::uint64_t{random()} << 32) + random()};
-    if ((result.memory = map(own.value(), bytes)) == nullptr) problem = system_reason();
+    offer = {getpid(), own.number(), (std::uint64_t{random()} << 32) + random()};
+    if ((result.memory = map(own.number(), bytes)) == nullptr) problem = system_reason();
     if (result.memory) std::memcpy(result.memory->data(), &offer.token, sizeof offer.token);
   }
   communicator.broadcast(std::as_writable_bytes(std::span(&offer, 1)), 0, what);

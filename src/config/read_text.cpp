@@ -12,6 +12,7 @@
 #include "config/network_file.hpp"
 #include "config/parse.hpp"
 #include "core/clock.hpp"
+#include "core/descriptor.hpp"
 #include "core/errors.hpp"
 #include "core/stop.hpp"
 #include "core/text.hpp"
@@ -30,21 +31,6 @@ constexpr int slice_ms = 100;
   fail(Exit::usage, "cannot read the file '{}' ({})", path, reason);
 }
 
-class Descriptor {
- public:
-  /// Doesn't wait for a pipe's writer.
-  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-    if (number_ < 0) refuse(path, std::strerror(errno));
-  }
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
 /// Waits until there are bytes or an end; a pipe to which nobody writes has neither. Somebody may ask to stop
 /// meanwhile.
 void await_bytes(int descriptor, const std::string& path, Instant deadline) {
@@ -62,7 +48,9 @@ std::string read_text_file_if_there(const std::string& path) {
 }
 
 std::string read_text_file(const std::string& path) {
-  const Descriptor file(path);
+  // Doesn't wait for a pipe's writer.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (file.number() < 0) refuse(path, std::strerror(errno));
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
   if (S_ISREG(status.st_mode) && begins_as_onnx(head_of_file(path))) {
