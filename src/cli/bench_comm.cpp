@@ -210,7 +210,10 @@ class MachineBench {
 
   void measure_inside(Communicator& host, const std::vector<Index>& sizes) {
     if (host.size() < 2) return;
-    SumBench bench(host, backend_, choice_, config_.reproducible, sizes.back());
+    TransportChoice choice = choice_;
+    // As sums of several hosts, which MPI adds inside a host, too.
+    if (host.size() < communicator_.size()) choice.host_sums = HostSums::library;
+    SumBench bench(host, backend_, choice, config_.reproducible, sizes.back());
     const auto found = measure(host, bench, sizes, config_);
     machine_.inside =
         fit_link(timings(found, messages_of(host.size(), config_.reproducible), share_of_ring(host.size())));
