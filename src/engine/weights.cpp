@@ -38,7 +38,7 @@ LoadedWeights read_tensors(const std::string& path, const Plan& plan, const SetL
   const bool fits = head == Head::must_fit ? fit.fits() && fit.other_head.empty() : fit.fits_body();
   if (!fits) fail_misfit(fit, plan, file);
   LoadedWeights loaded;
-  loaded.library = fit.library;
+  loaded.origin = fit.origin;
   std::vector<float>& block = loaded.block;
   std::vector<std::string>& unread = loaded.unread;
   const std::string last_layer = head_prefix(plan.graph);
@@ -163,12 +163,12 @@ LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found
   LoadedWeights loaded;
   std::istringstream unread(ask_first_rank(communicator, "reading the weights", [&] {
     loaded = read_tensors(found.path, plan, layout, head);
-    return fmt::format("{} {}", static_cast<int>(loaded.library), fmt::join(loaded.unread, " "));
+    return fmt::format("{} {}", static_cast<int>(loaded.origin), fmt::join(loaded.unread, " "));
   }));
   loaded.unread.clear();
   int library = 0;
   unread >> library;
-  loaded.library = static_cast<Library>(library);
+  loaded.origin = static_cast<Library>(library);
   for (std::string name; unread >> name;) loaded.unread.push_back(name);
   loaded.block.resize(static_cast<std::size_t>(layout.count()));
   communicator.broadcast(std::as_writable_bytes(std::span(loaded.block)), 0, "values of the weights");

@@ -25,7 +25,7 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path);
 struct LoadedWeights {
   std::vector<float> block;                ///< in the layout; optimiser and device state are zero
   std::vector<std::string> unread;         ///< tensors of a head that wasn't read, as StoredTensor::name
-  Library library = Library::torchvision;  ///< whose names a file of tensors has
+  Library origin = Library::torchvision;  ///< whose names a file of tensors has
 };
 
 /// Collective. Rank 0 reads, all get the values; the log says what was loaded. Throws Error(data), the same on all

@@ -71,7 +71,7 @@ GraphSpec network_in(const std::string& path, const GraphSpec& asked) {
         "'{}' has a last layer of one value, and the softmax of {} needs two classes or more; 'convoy train --weights' "
         "starts a new last layer",
         file.path(), spec.model);
-  if (is_free) spec.norm_epsilon = norm_epsilon_of(fit.library, spec.model);
+  if (is_free) spec.norm_epsilon = norm_epsilon_of(fit.origin, spec.model);
   if (*spec.norm_epsilon != usual_norm_epsilon)
     log::info("its batch norms have an epsilon of {}{}", *spec.norm_epsilon,
               is_free ? " as torchvision's or timm's" : "");

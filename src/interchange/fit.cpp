@@ -181,7 +181,7 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
     auto found = tensors.find(entry.name);
     if (found == tensors.end()) {
       found = tensors.find(renamed(entry.name, timm));
-      if (found != tensors.end()) fit.library = Library::timm;
+      if (found != tensors.end()) fit.origin = Library::timm;
     }
     if (found == tensors.end()) {
       if (entry.part != StateEntry::Part::batches) fit.missing.push_back(entry);  // files of before 2018 have none

@@ -29,7 +29,7 @@ struct StateFit {
   std::vector<StateEntry> missing_head;                   ///< all of the last layer, where the file has nothing of it
   std::vector<const StoredValues*> unexpected, left_out;  ///< left out: counters, and auxiliary classifiers
   std::vector<FilledEntry> misshapen;
-  Library library = Library::torchvision;  ///< timm: only its names fit
+  Library origin = Library::torchvision;  ///< timm: only its names fit
 
   bool fits() const { return fits_body() && missing_head.empty(); }
   /// But for the last layer.

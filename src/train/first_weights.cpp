@@ -110,7 +110,7 @@ Unread read_weights(TrainingJob& job, std::vector<float>& block) {
   const Head head = judge_head(job, found);
   if (job.communicator.rank() == 0) tell_input(found, job);
   LoadedWeights loaded = load_weights(job.communicator, found, plan, layout, head);
-  if (job.communicator.rank() == 0) warn_of_epsilon(found, loaded.library, job.config.model);
+  if (job.communicator.rank() == 0) warn_of_epsilon(found, loaded.origin, job.config.model);
   for (const StoredTensor& tensor : stored_tensors(plan, layout)) {
     const bool weights = tensor.name.starts_with("/parameters/") || tensor.name.starts_with("/statistics/");
     const auto is_it = [&](const std::string& name) { return name.ends_with(tensor.name); };
