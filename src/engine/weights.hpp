@@ -23,8 +23,8 @@ struct FoundWeights : FoundCheckpoint {
 FoundWeights open_weights(Communicator& communicator, const std::string& path);
 
 struct LoadedWeights {
-  std::vector<float> block;                ///< in the layout; optimiser and device state are zero
-  std::vector<std::string> unread;         ///< tensors of a head that wasn't read, as StoredTensor::name
+  std::vector<float> block;               ///< in the layout; optimiser and device state are zero
+  std::vector<std::string> unread;        ///< tensors of a head that wasn't read, as StoredTensor::name
   Library origin = Library::torchvision;  ///< whose names a file of tensors has
 };
 

@@ -73,7 +73,7 @@ def trains(pbs, run):
     check([host for _, host in table] == hosts and "not where" not in pbs.output(job), f"each rank on the host that PBS means for it ({table})")
     reference = pbs.work / "reference"
     subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "4", CONVOY, "train", "--config",
-                    f"{SOURCE}/configs/tiny.cfg", "--data", pbs.work / "data", "--output-dir", reference, *OPTIONS.split()],
+                    f"{SOURCE}/configs/tiny.cfg", "--data", pbs.work / "data", "--output-dir", reference, "--backend", "mpi", *OPTIONS.split()],
                    check=True, stdout=subprocess.DEVNULL)
     check(same_bits(everything(last(reference)), everything(last(run))), "to the same bits as under mpirun")
     return reference

@@ -136,9 +136,9 @@ TEST(OverlapTest, WaitsLessAfterWork) {
 
   sums->finish(sums->submit({data, std::span(&part, 1), 1000, {}, "nothing beside it"}));
   const double waited_alone = sums->take_wait_seconds();
-  clock.set_tick(5e-6);  // a rank that gets no core for seconds is no wait for the delay
+  clock.set_tick(0);  // so a rank that gets no core for seconds is no wait
   const Ticket ticket = sums->submit({data, std::span(&part, 1), 1000, {}, "work beside it"});
-  clock.advance(99.99);
+  clock.advance(100.01);  // the work, which outlasts the delay
   sums->finish(ticket);
   const double waited_beside = sums->take_wait_seconds();
   EXPECT_EQ(sums->take_wait_seconds(), 0);
