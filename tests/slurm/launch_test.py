@@ -40,12 +40,14 @@ def launches(cluster):
 def hosts_behave(cluster):
     names = output("srun", "--nodes=4", "hostname").split()
     check(sorted(names) == ["n0", "n1", "n2", "n3"], "each host has its own name")
-    job = subprocess.Popen(["srun", "--nodes=4", "sleep", "1000"], stderr=subprocess.DEVNULL)
+    # A job per host: a job on all of them would end everywhere as soon as srun missed one.
+    jobs = [subprocess.Popen(["srun", "--nodelist", host, "sleep", "1000"], stderr=subprocess.DEVNULL) for host in sorted(names)]
     sleepers = lambda: [host for host, _, _ in cluster.processes("sleep")]
     cluster.until(lambda: sleepers() == ["n0", "n1", "n2", "n3"], 20, "a process on each host")
     cluster.crash("n1")
     check(sleepers() == ["n0", "n2", "n3"], "a crash ends what ran there and nothing else")
-    job.kill()
+    for job in jobs:
+        job.kill()
 
 
 if __name__ == "__main__":
