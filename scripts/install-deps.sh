@@ -29,7 +29,7 @@ for argument in "$@"; do
 done
 
 build_packages=(
-  cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libboost-program-options-dev
+  cmake ninja-build g++ openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libeigen3-dev libboost-program-options-dev
   libfmt-dev nlohmann-json3-dev libprotobuf-dev protobuf-compiler libisal-dev zlib1g-dev
   libjpeg62-turbo-dev libpng-dev libwebp-dev libarchive-dev libcurl4-openssl-dev libhwloc-dev
   ccache # here, so that the tests find what quickstart.sh built

@@ -161,11 +161,11 @@ ColourComponents colours_of(const DatasetInfo& info) {
          "'{}' has no covariance of its colours, which --pca-noise-source data needs (an earlier version prepared it); "
          "prepare it again with --overwrite, or use --pca-noise-source imagenet",
          info.folder);
-  const Eigen eigen = eigen_of(info.covariance, Index{channels});
+  const Eigenpairs pairs = eigenpairs_of(info.covariance, Index{channels});
   ColourComponents colours{};
   for (std::size_t i = 0; i < channels; ++i) {
-    colours.deviations[i] = std::sqrt(std::max(eigen.values[i], 0.0)) / white;
-    for (std::size_t c = 0; c < channels; ++c) colours.components[c][i] = eigen.vectors[i][c];
+    colours.deviations[i] = std::sqrt(std::max(pairs.values[i], 0.0)) / white;
+    for (std::size_t c = 0; c < channels; ++c) colours.components[c][i] = pairs.vectors[i][c];
   }
   return colours;
 }

@@ -10,12 +10,12 @@
 namespace convoy {
 
 /// Of a symmetric matrix, side x side numbers row by row.
-struct Eigen {
+struct Eigenpairs {
   std::vector<double> values;                ///< in descending order
   std::vector<std::vector<double>> vectors;  ///< of length 1, as the values; the largest part is positive
 };
-/// Jacobi's method in cycles, to the precision of double.
-Eigen eigen_of(std::vector<double> matrix, Index side);
+/// Eigenvalues are exact to the largest one times the precision of double.
+Eigenpairs eigenpairs_of(const std::vector<double>& matrix, Index side);
 
 /// Added to an eigenvalue before its root is taken, so that directions without variance aren't blown up.
 constexpr double whitening_epsilon = 5e-4;

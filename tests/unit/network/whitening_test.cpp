@@ -11,14 +11,14 @@
 namespace convoy {
 namespace {
 
-TEST(Eigen, OfTwoByTwoByHand) {
-  const Eigen eigen = eigen_of({2, 1, 1, 2}, 2);
-  EXPECT_NEAR(eigen.values[0], 3, 1e-15);
-  EXPECT_NEAR(eigen.values[1], 1, 1e-15);
+TEST(Eigenpairs, OfTwoByTwoByHand) {
+  const Eigenpairs pairs = eigenpairs_of({2, 1, 1, 2}, 2);
+  EXPECT_NEAR(pairs.values[0], 3, 1e-15);
+  EXPECT_NEAR(pairs.values[1], 1, 1e-15);
   const double half = std::sqrt(0.5);
-  EXPECT_NEAR(eigen.vectors[0][0], half, 1e-15);
-  EXPECT_NEAR(eigen.vectors[0][1], half, 1e-15);
-  EXPECT_NEAR(eigen.vectors[1][0] * eigen.vectors[1][1], -0.5, 1e-15);
+  EXPECT_NEAR(pairs.vectors[0][0], half, 1e-15);
+  EXPECT_NEAR(pairs.vectors[0][1], half, 1e-15);
+  EXPECT_NEAR(pairs.vectors[1][0] * pairs.vectors[1][1], -0.5, 1e-15);
 }
 
 /// a = sum of x x^T, which is symmetric and has no negative eigenvalue.
@@ -32,19 +32,19 @@ std::vector<double> some_matrix(Index side) {
   return matrix;
 }
 
-TEST(Eigen, VectorsAreOrthonormalAndGiveTheMatrix) {
+TEST(Eigenpairs, VectorsAreOrthonormalAndGiveTheMatrix) {
   constexpr Index side = 12;
   const std::vector<double> matrix = some_matrix(side);
-  const Eigen eigen = eigen_of(matrix, side);
+  const Eigenpairs pairs = eigenpairs_of(matrix, side);
   double trace = 0;
   for (std::size_t i = 0; i < 12; ++i) trace += matrix[i * 12 + i];
-  for (std::size_t i = 0; i + 1 < 12; ++i) EXPECT_GE(eigen.values[i], eigen.values[i + 1]);
+  for (std::size_t i = 0; i + 1 < 12; ++i) EXPECT_GE(pairs.values[i], pairs.values[i + 1]);
   for (std::size_t i = 0; i < 12; ++i)
     for (std::size_t j = 0; j < 12; ++j) {
       double product = 0, element = 0;
       for (std::size_t k = 0; k < 12; ++k) {
-        product += eigen.vectors[i][k] * eigen.vectors[j][k];
-        element += eigen.values[k] * eigen.vectors[k][i] * eigen.vectors[k][j];
+        product += pairs.vectors[i][k] * pairs.vectors[j][k];
+        element += pairs.values[k] * pairs.vectors[k][i] * pairs.vectors[k][j];
       }
       // Some hundred rotations, each of which rounds by 2^-53.
       EXPECT_NEAR(product, i == j ? 1 : 0, 1e-13);
@@ -57,7 +57,7 @@ TEST(Whitening, FiltersMakeComponentsOfVarianceOneAndTheirNegatives) {
   const std::vector<double> moments = some_matrix(side);
   const std::vector<float> filters = whitening_filters(moments, side, 24);
   ASSERT_EQ(filters.size(), 288U);
-  const Eigen eigen = eigen_of(moments, side);
+  const Eigenpairs pairs = eigenpairs_of(moments, side);
   const auto response = [&](std::size_t a, std::size_t b) {
     double sum = 0;
     for (std::size_t i = 0; i < 12; ++i)
@@ -69,10 +69,10 @@ TEST(Whitening, FiltersMakeComponentsOfVarianceOneAndTheirNegatives) {
   for (std::size_t a = 0; a < 12; ++a) {
     for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(filters[(a + 12) * 12 + i], -filters[a * 12 + i]);
     // The filters are rounded to float, to whose 2^-24 the ratio of the eigenvalues adds.
-    const double bound = 1e-6 * eigen.values[0] / (eigen.values[a] + whitening_epsilon);
-    EXPECT_NEAR(response(a, a), eigen.values[a] / (eigen.values[a] + whitening_epsilon), bound);
+    const double bound = 1e-6 * pairs.values[0] / (pairs.values[a] + whitening_epsilon);
+    EXPECT_NEAR(response(a, a), pairs.values[a] / (pairs.values[a] + whitening_epsilon), bound);
     if (a > 0) {
-      EXPECT_NEAR(response(a, 0), 0, 1e-6 * std::sqrt(eigen.values[0] / (eigen.values[a] + whitening_epsilon)));
+      EXPECT_NEAR(response(a, 0), 0, 1e-6 * std::sqrt(pairs.values[0] / (pairs.values[a] + whitening_epsilon)));
     }
   }
   EXPECT_EQ(whitening_filters(moments, side, 5), std::vector<float>(filters.begin(), filters.begin() + 60));
