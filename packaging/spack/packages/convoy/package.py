@@ -22,6 +22,7 @@ class Convoy(CMakePackage, CudaPackage):
     depends_on("hdf5@1.10.8:~mpi+threadsafe+hl")
     depends_on("onednn@2.6:")
     depends_on("boost+program_options")
+    depends_on("eigen@3.4:", type="build")
     depends_on("fmt")
     depends_on("nlohmann-json")
     depends_on("protobuf")
