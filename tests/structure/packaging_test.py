@@ -14,7 +14,7 @@ SECTIONS = {"files", "post", "environment", "runscript", "test", "labels"}
 # What CMake looks for -> package of Spack; those of GCC and the CUDA toolkit come with compiler and +cuda.
 PACKAGES = {"MPI": "openmpi", "HDF5": "hdf5", "DNNL": "onednn", "Boost": "boost", "fmt": "fmt",
             "nlohmann_json": "nlohmann-json", "Protobuf": "protobuf", "JPEG": "libjpeg-turbo", "PNG": "libpng", "WEBP": "libwebp", "WEBPDEMUX": "libwebp",
-            "CURL": "curl", "LibArchive": "libarchive", "ZLIB": "zlib-api", "ISAL": "isa-l", "HWLOC": "hwloc", "GTest": "googletest", "Threads": None, "OpenMP": None}
+            "CURL": "curl", "LibArchive": "libarchive", "ZLIB": "zlib-api", "ISAL": "isa-l", "HWLOC": "hwloc", "Eigen3": "eigen", "GTest": "googletest", "Threads": None, "OpenMP": None}
 problems = []
 
 
