@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/resume.hpp"
 
+#include <fcntl.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <sstream>
 
 #include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
 #include "checkpoint/agree.hpp"
+#include "core/descriptor.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 
@@ -26,11 +29,30 @@ void mark_damaged(const std::string& path, const std::string& reason) {
             error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
 }
 
+/// A file that the system does not open may be whole. One that is gone is no such file.
+void require_opens(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const int reason = errno;
+  std::error_code unknown;
+  const bool is_link = fs::is_symlink(path, unknown);
+  if (file.number() >= 0 || (reason == ENOENT && !is_link)) return;
+  fail(Exit::data,
+       "checkpoint '{}' can't be opened ({}), so it may be whole; {}, or move it away to go on from an older one", path,
+       std::generic_category().message(reason),
+       is_link ? "mount what the link leads to" : "give yourself the right to");
+}
+
+/// Renames a damaged file. Throws Error(data) for one that can't even be opened.
+void set_aside(const std::string& path, const std::string& reason) {
+  require_opens(path);
+  mark_damaged(path, reason);
+}
+
 /// Rank 0's search: candidates that others may still find torn are asked for one after another.
 class Search {
  public:
   Search(const std::string& folder, const WhyForeign& why_foreign, const Lineage& lineage)
-      : folder_(folder), why_foreign_(why_foreign), candidates_(list_checkpoints(folder, mark_damaged, lineage)) {}
+      : folder_(folder), why_foreign_(why_foreign), candidates_(list_checkpoints(folder, set_aside, lineage)) {}
 
   /// Path and meta text of the next whole main file, in two lines; empty: there is none.
   std::string next() {
@@ -40,7 +62,7 @@ class Search {
       try {
         file = read_file_meta(path);
       } catch (const Error& error) {
-        mark_damaged(path, error.what());
+        set_aside(path, error.what());
         continue;
       }
       const std::string foreign = file.replica >= 0 ? fmt::format("it is the shard of replica {}", file.replica)
@@ -85,7 +107,10 @@ std::string find_damaged_shard(const Communicator& communicator, const FoundChec
       fail(Exit::data,
            "'{}' can't be seen here (but on rank 0); put --checkpoint-dir on a file system that all hosts share",
            found.path);
-    if (std::string damage = find_damage(found.path, shards[i]); !damage.empty()) return damage;
+    if (std::string damage = find_damage(found.path, shards[i]); !damage.empty()) {
+      require_opens((fs::path(found.path).parent_path() / shards[i].file).string());
+      return damage;
+    }
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -266,6 +267,9 @@ Exit run_inspect(const Words& words) {
 
 std::string read_card(const std::string& path) {
   std::ifstream file(path);
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))
+    fail(Exit::usage, "'{}' is a folder, not a card's description; see docs/cuda.md", path);
   if (!file)
     fail(Exit::usage, "cannot read the card's description '{}' ({}); see docs/cuda.md", path, std::strerror(errno));
   return plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 
+#include "comm/exchange.hpp"
 #include "comm/nccl/module.hpp"
 #include "comm/shared_memory.hpp"
 #include "comm/state.hpp"
@@ -61,7 +62,11 @@ bool mpi_takes_device_memory() {
 
 RankDevices find_devices(Communicator& communicator, const Device& device) {
   RankDevices devices{communicator.all_gather(device.identity(), "devices of the ranks"), {}, {}};
-  if (communicator.size() > 1) devices.sharing_problem = share_memory(communicator, 0).problem;
+  if (const int ranks = communicator.size(); ranks > 1) {
+    // As much as the sum will want: a limit on files or memory may lie below it.
+    const Index piece = shared_piece(ranks, lane_count, piece_floats);
+    devices.sharing_problem = share_memory(communicator, shared_sum_bytes(ranks, lane_count, piece)).problem;
+  }
   const auto none = [](const std::string& identity) { return identity.empty(); };
   if (std::any_of(devices.identities.begin(), devices.identities.end(), none)) return devices;
   const std::vector<std::string> problems = communicator.all_gather(nccl_module().problem, "NCCL of the ranks");

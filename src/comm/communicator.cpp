@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <system_error>
 
 #include "comm/state.hpp"
 #include "core/log.hpp"
@@ -277,6 +278,12 @@ Exit Communicator::agreed_exit(const char* what, const std::function<void()>& bo
     if (e.code() == Exit::communication) throw;
     own = e.code();
     if (own != Exit::stopped) problem = e.what();
+  } catch (const std::system_error& e) {
+    const bool limit = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's
+    own = limit ? Exit::usage : Exit::internal;
+    problem = fmt::format(
+        "{} failed ({}); {}", what, e.what(),
+        limit ? "raise the limits on processes and memory (ulimit -u, ulimit -v)" : "this is a fault of the program");
   } catch (const std::exception& e) {
     own = Exit::internal;
     problem = fmt::format("{} failed ({}); this is a fault of the program", what, e.what());

@@ -17,12 +17,6 @@
 namespace convoy {
 namespace {
 
-/// 4 MB: MPI's and the tree's working memory stays in cache. A reduction of 102 MB in one call took 320 ms between two
-/// ranks where pieces of this size took 120 ms (Open MPI 4.1.4, two busy cores).
-constexpr Index piece_floats = 1 << 20;
-/// While one piece travels the next is downloaded or begun.
-constexpr std::size_t lane_count = 4;
-
 struct Operation {
   float* out = nullptr;
   std::vector<const float*> parts;

@@ -86,6 +86,8 @@ void for_each_field(State& s, const Field& field) {
 }
 
 std::optional<std::string> read_text(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) return std::string();  // holds no state
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(file), {});

@@ -21,6 +21,13 @@ constexpr Index most_returns = 3;
 /// Intervals without a spike after which returns are forgotten. By then the medians are of these alone.
 constexpr Index calm_intervals = SpikeHistory::most;
 
+/// Between two averages of weights, each rank has gradients of one of its replicas only.
+bool sums_gradients(const TrainingJob& job) { return local_steps_of_checkpoint(job.shape.sync) == 0; }
+
+/// The last save of which an interval that ended calmly there says that it is good. The losses of an interval are of
+/// the weights before each step, so of the last update only the norm of the gradients tells.
+Stamp proved_until(const Stamp& end, bool knows_norm) { return {end.attempt, knows_norm ? end.step : end.step - 1}; }
+
 /// On rank 0. The newest whole checkpoint of the line that was saved until then; empty: there is none.
 std::string checkpoint_before(const TrainingJob& job, const Stamp& then) {
   const Lineage line(job.attempt.folders.back());
@@ -92,9 +99,7 @@ double SpikeGuard::gradient_norm() {
 void SpikeGuard::step_done(LoopState& state) {
   if (action_ == OnSpike::off || !job_->training_log.interval_ends(state)) return;
   const double loss = job_->training_log.interval_loss();
-  // Between two averages of weights, each rank has gradients of one of its replicas only.
-  const bool summed = local_steps_of_checkpoint(job_->shape.sync) == 0;
-  const double norm = action_ == OnSpike::rollback && summed ? gradient_norm() : 0;
+  const double norm = action_ == OnSpike::rollback && sums_gradients(*job_) ? gradient_norm() : 0;
   const auto loss_bound = losses_.exceeded(loss), norm_bound = norms_.exceeded(norm);
   if (!loss_bound && !norm_bound) {
     if (std::isfinite(loss)) losses_.add(loss);
@@ -134,8 +139,9 @@ void SpikeGuard::give_up(const std::string& spike, Index from) {
 void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   TrainingJob& job = *job_;
   job.checkpointing.finish();
+  const Stamp then = proved_until(interval_begin_, sums_gradients(job));
   const std::string path = ask_first_rank(job.communicator, "looking for a checkpoint from before a spike",
-                                          [&] { return checkpoint_before(job, interval_begin_); });
+                                          [&] { return checkpoint_before(job, then); });
   if (path.empty()) {
     if (job.shape.rank == 0)
       log::warn("{}, and there is no checkpoint from before it: training goes on; save more often (--save-every-steps)",

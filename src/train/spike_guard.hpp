@@ -42,7 +42,7 @@ class SpikeGuard final : public Observer {
   TrainingJob* job_ = nullptr;
   SpikeHistory losses_, norms_;
   Index undone_steps_ = 0;
-  /// On rank 0: checkpoints saved until then are older than the interval. Step -1: the attempt continues no interval.
+  /// The end of the interval before. Step -1: the attempt continues no interval.
   Stamp interval_begin_{0, -1};
   Index interval_first_step_ = 0;  ///< as this job counts, from 1
   Index returns_ = 0;              ///< that too few intervals lie between

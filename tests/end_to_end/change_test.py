@@ -109,6 +109,10 @@ def main():
         with open(f"{folder}/state.json", "w", encoding="utf-8"):
             pass
         run(1, "status", folder, expect=3)
+        os.remove(f"{folder}/state.json")
+        os.mkdir(f"{folder}/state.json")
+        _, err = run(1, "status", folder, expect=3)
+        check("/state.json'" in err, "a folder in its place: named")
         text, err = run(1, "summary", folder, f"{work}/start")
         check("state.json" in err and f"{work}/start" in text, "an empty state.json ends neither status nor summary")
         check(os.stat(last(folder)).st_mtime_ns == before, "its checkpoint stays")
@@ -157,6 +161,11 @@ def lines_of_checkpoints():
             file.write("damaged")
         _, err = train(1, f"{work}/damaged", *job, *auto, 1, expect=2)
         check("last.h5.damaged is damaged" in err and "--restart" in err, "only damaged ones: refused")
+        os.makedirs(f"{work}/linked/checkpoints")
+        os.symlink("not mounted", last(f"{work}/linked"))
+        _, err = train(1, f"{work}/linked", *job, *auto, 1, expect=3)
+        check("can't be opened (No such file or directory), so it may be whole; mount" in err and os.path.islink(last(f"{work}/linked")),
+              "one that can't be opened is no damaged one")
         said, _ = train(1, f"{work}/damaged", *job, *auto, 1, "--restart")
         check("starting afresh" in said and os.path.exists(last(f"{work}/damaged")), "--restart begins anew")
 

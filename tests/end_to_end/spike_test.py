@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|line|renumbered|copied|limit|warning|choices"""
+"""--on-spike: a gradient that is a thousand times too large in one step. Usage: spike_test.py rollback|ranks|boundary|line|renumbered|copied|limit|warning|choices"""
 import glob
 import os
 import re
@@ -54,6 +54,18 @@ def ranks(work):
         said, _ = train(3, folder, *job, "--resume", "auto", "--max-steps", 12)
         check("not bit for bit" not in said and same_bits(everything(last(folder)), everything(last(f"{work}/{name}-1"))),
               f"{name}: stopped after the return, resumed on 3 ranks, the same bits")
+
+
+def boundary(work):
+    """With averages of weights, the last step before a checkpoint that ends an interval: its loss was calm, and what it did to the weights shows
+    in the next one only."""
+    folder = f"{work}/run"
+    job = [*JOB, "--sync", "weights", "--local-steps", 3, "--replicas", 2, "--on-spike", "rollback", "--spike-factor", 3]
+    train(2, folder, *job, "--inject-fault", "spike@0@41", "--max-steps", 60)
+    found = [(spike["step"], spike["checkpoint_step"]) for spike in events(folder)]
+    check(found == [(45, 36)], f"step 42 is the fault, and the checkpoint of step 36 is taken: {found}")
+    losses = {r["step"]: r["loss"] for r in records(folder, "train")}
+    check(max(losses[s] for s in losses if s > 45) < 1.2 * max(losses[s] for s in losses if s < 42), "the loss is low again")
 
 
 def steps_saved(folder):
@@ -146,6 +158,6 @@ def choices(work):
 
 
 if __name__ == "__main__":
-    cases = {f.__name__: f for f in (rollback, ranks, line, renumbered, copied, limit, warning, choices)}
+    cases = {f.__name__: f for f in (rollback, ranks, boundary, line, renumbered, copied, limit, warning, choices)}
     with work_folder() as folder:
         cases[sys.argv[1]](folder)
