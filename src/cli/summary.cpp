@@ -112,9 +112,9 @@ Run read_run(const std::string& folder) {
     }
   }
   if (const auto state = find_run_state(folder)) {
-    // A killed run's own word is `running`.
-    const bool open = state->result == Result::running;
-    run.result = open ? name_of(decide(*state, observe(folder, *state)).status) : name_of(state->result);
+    // A killed run's own word is `running`, and that of a job that ended before the run `finished`.
+    const bool asks = state->result == Result::running || state->result == Result::finished;
+    run.result = asks ? name_of(decide(*state, observe(folder, *state)).status) : name_of(state->result);
   }
   run.best = best_of(run);
   return run;

@@ -50,7 +50,7 @@ constexpr std::array table{
         "ended without a record of its end, last update {updated}; its job waits in the queue to continue", no_text},
 
     Row{RunEnd::finished, RunStatus::finished, Code::ok, "finished", "finished: {step} of {steps} steps"},
-    Row{RunEnd::finished_early, RunStatus::finished, Code::ok,
+    Row{RunEnd::finished_early, RunStatus::stopped, Code::ok,
         "stopped by {stop} before the end of the run; continue with --resume auto",
         "finished: {step} of {steps} steps"},
     Row{RunEnd::stopped, RunStatus::stopped, Code::again, "stopped on request ({stop}); submit it again to continue",

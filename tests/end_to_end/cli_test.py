@@ -293,6 +293,8 @@ def artifacts():
              "--image-size", 28, "--resume", "auto", ranks=2)
         text, _ = call("status", out)
         check("stopped by --max-steps 2 before the end of the run" in text and "finished" not in text, "status of a part of a run")
+        text, _ = call("summary", out)
+        check(" stopped" in text and "finished" not in text, "summary of a part of a run")
         with open(f"{out}/metrics.jsonl", encoding="utf-8") as file:
             end = json.loads(file.read().splitlines()[-1])
         check(end["event"] == "end" and (end["result"], end["stop"]) == ("stopped", "--max-steps 2") and str(end["exit"]) == "0", f"and of its last event: {end}")
