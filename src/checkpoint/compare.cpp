@@ -11,6 +11,7 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/file.hpp"
+#include "core/errors.hpp"
 #include "io/hdf5.hpp"
 
 namespace convoy {
@@ -75,10 +76,13 @@ std::optional<TensorDifference> difference_of(const std::string& name, const Hdf
 struct MainFile {
   const FileMeta& file;
   const std::string& path;
+  /// Paths, by replica. Throws Error(data) if a shard is damaged or of another save.
   std::map<int, std::string> shards() const {
     std::map<int, std::string> paths;
-    for (const ShardRecord& shard : file.shards)
+    for (const ShardRecord& shard : file.shards) {
+      if (const std::string damage = find_damage(path, shard); !damage.empty()) fail(Exit::data, "{}", damage);
       paths[shard.replica] = (std::filesystem::path(path).parent_path() / shard.file).string();
+    }
     return paths;
   }
 };
@@ -141,6 +145,7 @@ std::vector<CheckpointPair> common_checkpoints(const std::string& a, const std::
 }
 
 FirstDifference first_difference(const std::vector<CheckpointPair>& pairs) {
+  require(!pairs.empty(), "checkpoints are compared in pairs");
   FirstDifference first;
   for (const CheckpointPair& pair : pairs) {
     CheckpointComparison found;

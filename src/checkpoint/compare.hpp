@@ -25,8 +25,8 @@ struct CheckpointComparison {
   std::vector<TensorDifference> differing;
 };
 
-/// Compares bit for bit, whichever build wrote the files: -0 and 0 differ, by 0. Throws Error(data) if a file is
-/// damaged or not a checkpoint.
+/// Compares bit for bit; of replicas between two averages of weights, the averages. Whichever build wrote the files: -0
+/// and 0 differ, by 0. Throws Error(data) if a file is damaged or not a checkpoint.
 CheckpointComparison compare_checkpoints(const std::string& a, const std::string& b);
 
 /// Two checkpoints of one step, of two runs.

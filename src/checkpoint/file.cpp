@@ -180,11 +180,10 @@ struct Fit {
 [[noreturn]] void fail_difference(const Fit& fit, const FileMeta& meta, const std::string& difference) {
   const bool all = fit.content == Content::all;
   if (meta.model == fit.plan.graph.model)
-    fail(
-        Exit::data,
-        "checkpoint '{}' is of another {} ({}); give the options of the model, such as --width-mult,{} that it was made "
-        "with (config.cfg in the folder of its run has them)",
-        fit.path, meta.model, difference, all ? " and the classes and optimizer" : " and the classes");
+    fail(Exit::data,
+         "checkpoint '{}' is of another {} ({}); give the options of the model{} that it was made "
+         "with (config.cfg in the folder of its run has them)",
+         fit.path, meta.model, difference, all ? " and the classes and optimizer" : " and the classes");
   fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model{} it was made with", fit.path, meta.model,
        fit.plan.graph.model, difference, all ? ", classes and optimizer" : " and classes");
 }
@@ -278,7 +277,7 @@ std::uint32_t seal_digest(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file.read(block.data(), block.size()))
     fail(Exit::data, "cannot read '{}' ({}); is the folder on a file system that all hosts share?", path,
-         std::strerror(errno));
+         file.eof() ? "it is shorter than a seal" : std::strerror(errno));
   return crc32c(block.data(), block.size());
 }
 
@@ -367,9 +366,11 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
   return result;
 }
 
+FileMeta read_whole_meta(const std::string& path) { return check_header(Hdf5File(path, Hdf5File::Access::read), path); }
+
 FileMeta read_file_meta(const std::string& path) {
   check_seal(path);
-  return check_header(Hdf5File(path, Hdf5File::Access::read), path);
+  return read_whole_meta(path);
 }
 
 namespace {

@@ -72,6 +72,8 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
                       Head head = Head::must_fit, int replica = -1);
 /// Checks the seal first; of a main file or a shard. Throws Error(data).
 FileMeta read_file_meta(const std::string& path);
+/// Of a file whose seal has been checked. Throws Error(data) for one that is no checkpoint of this version.
+FileMeta read_whole_meta(const std::string& path);
 /// The same, and throws Error(data) for a shard.
 FileMeta read_main_meta(const std::string& path);
 /// By the file's first bytes alone: no proof that the rest is whole. Throws Error(data).

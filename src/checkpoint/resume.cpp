@@ -11,10 +11,11 @@
 
 #include "backend/compression_layout.hpp"
 #include "backend/set_layout.hpp"
-#include "checkpoint/agree.hpp"
+#include "comm/agree.hpp"
 #include "core/descriptor.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "io/seal.hpp"
 
 namespace convoy {
 namespace fs = std::filesystem;
@@ -31,7 +32,7 @@ void mark_damaged(const std::string& path, const std::string& reason) {
 
 /// A file that the system does not open may be whole. One that is gone is no such file.
 void require_opens(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   const int reason = errno;
   std::error_code unknown;
   const bool is_link = fs::is_symlink(path, unknown);
@@ -58,13 +59,13 @@ class Search {
   std::string next() {
     while (next_ < candidates_.size()) {
       const std::string& path = candidates_[next_++];
-      FileMeta file;
       try {
-        file = read_file_meta(path);
+        check_seal(path);
       } catch (const Error& error) {
         set_aside(path, error.what());
         continue;
       }
+      const FileMeta file = read_whole_meta(path);  // one that another version wrote is no damaged one
       const std::string foreign = file.replica >= 0 ? fmt::format("it is the shard of replica {}", file.replica)
                                   : why_foreign_    ? why_foreign_(file)
                                                     : std::string();

@@ -24,7 +24,11 @@ void check_shard(const std::string& folder, const ShardRecord& shard, const Fenc
   const std::string path = folder + "/" + shard.file;
   const auto is_there = [&] {
     std::error_code ignored;
-    return fs::exists(path, ignored) && seal_digest(path) == shard.seal;
+    try {
+      return fs::exists(path, ignored) && seal_digest(path) == shard.seal;
+    } catch (const Error&) {  // not all of it is seen yet
+      return false;
+    }
   };
   for (const Instant begin = clock.now(); !is_there();) {
     list_folder(folder);  // opening the folder makes NFS look again for files it has seen missing

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "backend/factory.hpp"
-#include "checkpoint/agree.hpp"
 #include "checkpoint/resume.hpp"
+#include "comm/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/print.hpp"
 #include "config/rate_choice.hpp"

@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/file.hpp"
 #include "cli/command.hpp"
+#include "comm/agree.hpp"
 #include "comm/communicator.hpp"
 #include "config/options.hpp"
 #include "core/launcher.hpp"
@@ -161,24 +162,6 @@ void end_job(const std::exception& failure) {
 
 namespace {
 
-/// Collective.
-std::string read_on_first_rank(Communicator& communicator, const std::string& path, const ReadText& read) {
-  std::string text, problem, code;
-  if (communicator.rank() == 0) {
-    try {
-      text = read(path);
-    } catch (const Error& e) {
-      problem = e.what();
-      code = std::to_string(static_cast<int>(e.code()));  // stopped: that is no wrong usage
-    }
-  }
-  communicator.broadcast(problem, "state of the configuration file");
-  communicator.broadcast(code, "state of the configuration file");
-  if (!problem.empty()) fail(static_cast<Exit>(std::stoi(code)), "{}", problem);
-  communicator.broadcast(text, "configuration file");
-  return text;
-}
-
 /// Stands in for a configuration that a power cut has emptied, or that was removed; empty: nothing does.
 std::string configuration_in_checkpoint(const std::string& folder, const std::string& path) {
   for (const std::string& place : checkpoint_folders(folder)) {
@@ -215,7 +198,9 @@ std::string read_own(const std::string& path, NamesData of_words) {
 
 /// Collective.
 ReadText reader(Communicator& communicator, const ReadText& read) {
-  return [&communicator, read](const std::string& path) { return read_on_first_rank(communicator, path, read); };
+  return [&communicator, read](const std::string& path) {
+    return ask_first_rank(communicator, "configuration file", [&] { return read(path); });
+  };
 }
 
 /// Collective.
@@ -242,7 +227,7 @@ std::optional<Config> agree_on_config(Session& session, const Words& words, Pars
 std::optional<TrainConfig> agree_on_training(Session& session, const Words& words) {
   return agree<TrainConfig>(session, [&](Communicator& ranks) {
     return parse_train(words, reader(ranks, read_text_file), [&ranks](const std::string& path, NamesData of_words) {
-      return read_on_first_rank(ranks, path, [of_words](const std::string& own) { return read_own(own, of_words); });
+      return ask_first_rank(ranks, "configuration file", [&] { return read_own(path, of_words); });
     });
   });
 }

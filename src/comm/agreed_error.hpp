@@ -31,11 +31,13 @@ inline std::unique_ptr<Communicator> patient_ranks(Communicator& communicator, S
   return communicator.first_ranks(communicator.size(), limits);
 }
 
-/// Collective. What all ranks decide from the same values: where it throws it throws on all ranks, and rank 0 speaks.
+/// Collective. What all ranks decide from the same values: if it throws, it throws on all ranks, and rank 0 speaks. The
+/// body may communicate; what goes wrong there is no agreement, and passes on.
 inline void run_alike(Communicator& communicator, const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& e) {
+    if (e.code() == Exit::communication) throw;
     if (communicator.rank() == 0) log::report_error(e.what());
     throw AgreedError{e.code()};
   }

@@ -61,7 +61,11 @@ bool mpi_takes_device_memory() {
 }
 
 RankDevices find_devices(Communicator& communicator, const Device& device) {
-  RankDevices devices{communicator.all_gather(device.identity(), "devices of the ranks"), {}, {}};
+  RankDevices devices;
+  devices.identities = communicator.all_gather(device.identity(), "devices of the ranks");
+  std::int64_t refuses = mpi_takes_device_memory() ? 0 : 1;
+  communicator.maximum(std::span(&refuses, 1), "MPI of the ranks");
+  devices.mpi_takes_memory = refuses == 0;
   if (const int ranks = communicator.size(); ranks > 1) {
     // As much as the sum will want: a limit on files or memory may lie below it.
     const Index piece = shared_piece(ranks, lane_count, piece_floats);
@@ -101,14 +105,15 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
   if (wish.backend == "shared" && identities.size() > 1 && !unshared.empty())
     fail(Exit::usage, "--backend shared is not possible ({}); use --backend auto", unshared);
   // Also if the ranks of several hosts can't: those of a group may be on one host.
-  if (wish.backend != "mpi" && !takes_gpu_memory && !wish.in_tree) choice.host_sums = HostSums::shared_memory;
+  if (wish.backend != "mpi" && !takes_gpu_memory && !wish.in_tree)
+    choice.host_sums = wish.backend == "shared" ? HostSums::shared_memory_only : HostSums::shared_memory;
   choice.reason = identities.size() == 1     ? "none (one rank)"
                   : wish.backend == "mpi"    ? "MPI (as asked)"
                   : wish.backend == "shared" ? "shared memory (as asked)"
                   : unshared.empty()         ? fmt::format("shared memory ({})", obstacle)
                                              : fmt::format("MPI ({}; {})", obstacle, unshared);
   if (takes_gpu_memory) {
-    if (!mpi_takes_device_memory())
+    if (!devices.mpi_takes_memory)
       fail(
           Exit::device,
           "--cuda-aware is not possible (this {} says that it can't take a GPU's memory); leave it out, and the all-reduce goes through host memory",

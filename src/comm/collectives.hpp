@@ -63,8 +63,8 @@ class Collectives {
   virtual void end() {}
   /// Seconds spent waiting in finish() and await() since the last call.
   virtual double take_wait_seconds() = 0;
-  /// Bytes of sums and messages that this rank has sent to others; for an all-reduce of the MPI library what a ring
-  /// sends. Nothing if sums may be replayed without a call that could count them.
+  /// Bytes of sums and messages that this rank has sent to others; for an all-reduce of the MPI library or in shared
+  /// memory what a ring sends. Nothing if sums may be replayed without a call that could count them.
   virtual std::optional<Index> sent_bytes() const { return std::nullopt; }
 };
 
@@ -72,9 +72,9 @@ class Collectives {
 /// crashes unless mpi_takes_device_memory().
 enum class MpiMemory : std::uint8_t { host, device };
 
-/// What adds in fp32 if all ranks of a sum are on one host: the MPI library, or Convoy in memory that they share, if
-/// they can share any.
-enum class HostSums : std::uint8_t { library, shared_memory };
+/// What adds in fp32 if all ranks of a sum are on one host: the MPI library, or Convoy in memory that they share. If
+/// they can share none, the library adds, or making the collectives throws Error(usage).
+enum class HostSums : std::uint8_t { library, shared_memory, shared_memory_only };
 
 struct CollectivesSpec {
   int replicas = 1;  ///< W
@@ -105,6 +105,7 @@ struct RankDevices {
   std::vector<std::string> identities;  ///< Device::identity of every rank
   std::string nccl_problem;             ///< why NCCL can't be used, with the rank that lacks it; empty: it can
   std::string sharing_problem;          ///< why the ranks can't share memory; empty: they can
+  bool mpi_takes_memory = false;        ///< mpi_takes_device_memory() on all of them
 };
 
 /// Collective. Opens NCCL's module if every rank has a device, and tries to share memory.
@@ -131,7 +132,7 @@ struct TransportChoice {
 
 /// Chooses by what the user wants and find_devices says, so alike on all ranks. auto takes NCCL if there are several
 /// ranks, each has a GPU of its own, and NCCL is there; otherwise MPI, which inside a host adds in shared memory.
-/// Throws Error(device) if what is asked for is not possible.
+/// Throws Error(device) if what is asked for is not possible, for `shared` Error(usage).
 TransportChoice choose_transport(const TransportWish& wish, const RankDevices& devices);
 
 /// Collective. By NCCL, which has a module of its own: a machine with one GPU needs no NCCL.

@@ -47,7 +47,7 @@ class TreeSum final : public Exchange {
     }
     additions_ = tree_additions(nodes);
     require(spec.wire == Wire::fp32 || device_ == nullptr, "16 bits go through host memory");
-    slice_ = align_floats((spec.piece + ranks_ - 1) / ranks_);
+    slice_ = slice_of_rank(0, ranks_, spec.piece).count;
     const Index lane_floats = static_cast<Index>(nodes.size()) * slice_,
                 all = static_cast<Index>(spec.lanes) * lane_floats;
     if (device_ == nullptr) memory_.resize(static_cast<std::size_t>(all));
@@ -76,12 +76,10 @@ class TreeSum final : public Exchange {
     lane.wire = piece.wire;
     lane.sequence = started_++;
     lane.active = 0;
-    // Kernels like their operands aligned.
-    const Index each = align_floats((count + ranks_ - 1) / ranks_);
     for (int r = 0; r < ranks_; ++r) {
-      const Index begin = std::min(r * each, count);
-      lane.offsets[slot(r)] = static_cast<int>(begin);
-      lane.counts[slot(r)] = static_cast<int>(std::min(each, count - begin));
+      const Range slice = slice_of_rank(r, ranks_, count);
+      lane.offsets[slot(r)] = static_cast<int>(slice.begin);
+      lane.counts[slot(r)] = static_cast<int>(slice.count);
     }
     if (lane.wire != Wire::fp32)
       for (std::size_t i = 0; i < own_; ++i) narrow(part(lane, i), piece.parts[i], count, lane.wire);

@@ -20,7 +20,8 @@ struct Piece {
   const char* what = "";
 };
 
-/// Moves pieces of reductions between ranks: memory that MPI can read, no queue, no deadline. A few pieces are under
+/// Moves pieces of reductions between ranks: memory that MPI (for shared memory, the host) can read, no queue, no
+/// deadline. A few pieces are under
 /// way at once, each in its lane; they start in the same order on all ranks.
 class Exchange {
  public:

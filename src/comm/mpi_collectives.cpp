@@ -179,13 +179,15 @@ class MpiCollectives final : public Collectives {
   /// In the memory of the host if the ranks can share it, then in pieces that are smaller for many ranks; otherwise by
   /// the library.
   std::unique_ptr<Exchange> make_host_sum(Communicator& communicator, MPI_Comm comm) {
-    if (spec_.host_sums == HostSums::shared_memory) {
+    if (spec_.host_sums != HostSums::library) {
       const Index piece = shared_piece(ranks_, lane_count, piece_);
       SharingResult shared = share_memory(communicator, shared_sum_bytes(ranks_, lane_count, piece));
       if (shared.memory) {
         piece_ = piece;
         return make_shared_sum(std::move(shared.memory), communicator, lane_count, piece);
       }
+      if (spec_.host_sums == HostSums::shared_memory_only)
+        fail(Exit::usage, "--backend shared is not possible ({}); use --backend auto", shared.problem);
       if (communicator.rank() == 0 && communicator.node_size() == ranks_)
         log::warn("the all-reduce goes through MPI, which is slower inside a host ({})", shared.problem);
     }

@@ -28,7 +28,6 @@ constexpr Index shared_floats = 8 << 20;
 constexpr Index block_floats = 2048;
 
 std::size_t of(int rank) { return static_cast<std::size_t>(rank); }
-Index slice_of(int ranks, Index piece) { return align_floats((piece + ranks - 1) / ranks); }
 
 struct Lane {
   enum class Phase { idle, arrives, spreads } phase = Phase::idle;
@@ -45,7 +44,7 @@ class SharedSum final : public Exchange {
         rank_(communicator.rank()),
         ranks_(communicator.size()),
         piece_(piece),
-        slice_(slice_of(ranks_, piece)),
+        slice_(slice_of_rank(0, ranks_, piece).count),
         lanes_(lanes) {
     require(memory_->bytes() >= shared_sum_bytes(ranks_, lanes, piece), "memory of a sum");
     marks_ = reinterpret_cast<Marks*>(memory_->data());
@@ -102,7 +101,7 @@ class SharedSum final : public Exchange {
   float* sum(std::size_t lane, int rank) const {
     return given(lanes_.size(), 0) + static_cast<Index>(lane * of(ranks_) + of(rank)) * slice_;
   }
-  Index begin(const Lane& lane, int rank) const { return std::min(rank * slice_of(ranks_, lane.count), lane.count); }
+  Index begin(const Lane& lane, int rank) const { return slice_of_rank(rank, ranks_, lane.count).begin; }
   Index size(const Lane& lane, int rank) const { return begin(lane, rank + 1) - begin(lane, rank); }
 
   /// This rank's slice, in the order of ranks on every rank.
@@ -140,7 +139,8 @@ Index shared_piece(int ranks, std::size_t lanes, Index limit) {
 }
 
 std::size_t shared_sum_bytes(int ranks, std::size_t lanes, Index piece) {
-  return lanes * of(ranks) * (sizeof(Marks) + static_cast<std::size_t>(piece + slice_of(ranks, piece)) * sizeof(float));
+  return lanes * of(ranks) *
+         (sizeof(Marks) + static_cast<std::size_t>(piece + slice_of_rank(0, ranks, piece).count) * sizeof(float));
 }
 
 std::unique_ptr<Exchange> make_shared_sum(std::unique_ptr<SharedMemory> memory, const Communicator& communicator,

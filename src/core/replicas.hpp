@@ -23,6 +23,13 @@ constexpr int rank_of_replica(int replicas, int ranks, int replica) {
   return replica < cut ? replica / (share + 1) : rest + (replica - cut) / std::max(share, 1);
 }
 
+/// The floats that a rank adds of a sum of `count`: operands of kernels are aligned, and no slice is longer than the
+/// first.
+constexpr Range slice_of_rank(int rank, int ranks, Index count) {
+  const Index each = align_floats((count + ranks - 1) / ranks), begin = std::min(rank * each, count);
+  return {begin, std::min(each, count - begin)};
+}
+
 // The fixed binary tree over the replicas 0 ... W-1 that makes sums independent of the number of ranks. A node is an
 // aligned power-of-two run of replicas, the sum of its two halves. Where W is no power of two the roots that remain are
 // added from the right: ((0 1)(2 3)) + ((4 5) + 6).

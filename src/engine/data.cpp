@@ -164,7 +164,7 @@ ColourComponents colours_of(const DatasetInfo& info) {
   const Eigenpairs pairs = eigenpairs_of(info.covariance, Index{channels});
   ColourComponents colours{};
   for (std::size_t i = 0; i < channels; ++i) {
-    colours.deviations[i] = std::sqrt(std::max(pairs.values[i], 0.0)) / white;
+    colours.eigenvalues[i] = std::max(pairs.values[i], 0.0) / (white * white);
     for (std::size_t c = 0; c < channels; ++c) colours.components[c][i] = pairs.vectors[i][c];
   }
   return colours;
@@ -206,8 +206,12 @@ void require_mean_per_channel(const DataConfig& config, const DatasetInfo& info)
   const std::size_t means = config.rgb_mean.empty() ? info.mean.size() : config.rgb_mean.size(),
                     deviations = config.rgb_std.empty() ? info.std.size() : config.rgb_std.size();
   if (means != channels || deviations != channels)
-    fail(Exit::usage, "--rgb-mean has {} and --rgb-std {} values, but the images of '{}' have {} channels", means,
-         deviations, info.folder, channels);
+    fail(
+        Exit::usage,
+        "the means ({}) have {} values and the standard deviations ({}) {}, but the images of '{}' have {} channels; give "
+        "--rgb-mean and --rgb-std a value per channel",
+        config.rgb_mean.empty() ? "of the data set" : "--rgb-mean", means,
+        config.rgb_std.empty() ? "of the data set" : "--rgb-std", deviations, info.folder, channels);
 }
 
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment) {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "checkpoint/agree.hpp"
+#include "comm/agree.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"

@@ -166,7 +166,7 @@ std::array<float, 3> lighting_shift(const ColourComponents& colours, const std::
   std::array<float, 3> shift{};
   for (std::size_t c = 0; c < 3; ++c) {
     double sum = 0;
-    for (std::size_t i = 0; i < 3; ++i) sum += colours.components[c][i] * colours.deviations[i] * weights[i];
+    for (std::size_t i = 0; i < 3; ++i) sum += colours.components[c][i] * colours.eigenvalues[i] * weights[i];
     shift[c] = static_cast<float>(255 * sum);
   }
   return shift;

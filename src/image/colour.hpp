@@ -31,14 +31,14 @@ void shift_hsl(const Canvas& canvas, float hue, float saturation, float lightnes
 void shift_channels(const Canvas& canvas, const std::array<float, 3>& by);
 /// How the colours of a set of images vary: principal components of RGB, of pixels from 0 to 1.
 struct ColourComponents {
-  std::array<double, 3> deviations;                 ///< standard deviation along each component
+  std::array<double, 3> eigenvalues;                ///< variance along each component
   std::array<std::array<double, 3>, 3> components;  ///< [channel][component], of length 1
 };
 /// ImageNet's (the values of fb.resnet.torch, used by all programs since).
 inline constexpr ColourComponents imagenet_colours{
     {0.2175, 0.0188, 0.0045}, {{{-0.5675, 0.7192, 0.4009}, {-0.5808, -0.0045, -0.8140}, {-0.5836, -0.6948, 0.4203}}}};
-/// The colour noise of Krizhevsky et al. 2012, section 4.1: a sum of the principal components, each weighted by its
-/// standard deviation times `weights`; in grey levels a channel.
+/// The colour noise of Krizhevsky et al. 2012, section 4.1: a sum of the principal components, each times its
+/// eigenvalue (not the root of it) and `weights`; in grey levels per channel.
 std::array<float, 3> lighting_shift(const ColourComponents& colours, const std::array<double, 3>& weights);
 
 void posterize(const Canvas& canvas, int bits);

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "checkpoint/agree.hpp"
+#include "comm/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/network_file.hpp"
 #include "config/parse.hpp"

@@ -7,8 +7,9 @@
 #include <filesystem>
 
 #include "backend/factory.hpp"
+#include "comm/agree.hpp"
 #include "config/print.hpp"
-#include "core/host_facts.hpp"
+#include "core//host_facts.hpp"
 #include "core/json.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"
@@ -68,18 +69,12 @@ void make_run_folder(Communicator& communicator, TrainConfig& config) {
   if (config.output.folder.empty() && communicator.rank() == 0) config.output.folder = make_default_folder(config);
   communicator.broadcast(config.output.folder, "name of the run directory");
   if (config.checkpoint.folder.empty()) config.checkpoint.folder = config.output.folder + "/checkpoints";
-  std::string problem;
-  if (communicator.rank() == 0) {
-    try {
-      make_folder(config.output.folder, "choose a writable --output-dir");
-      if (config.checkpoint.save) make_folder(config.checkpoint.folder, "choose a writable --checkpoint-dir");
-      log::also_to_file(config.output.folder + "/log.txt");
-    } catch (const Error& e) {
-      problem = e.what();
-    }
-  }
-  communicator.broadcast(problem, "state of the run directory");
-  if (!problem.empty()) fail(Exit::data, "{}", problem);
+  ask_first_rank(communicator, "making the run directory", [&] {
+    make_folder(config.output.folder, "choose a writable --output-dir");
+    if (config.checkpoint.save) make_folder(config.checkpoint.folder, "choose a writable --checkpoint-dir");
+    log::also_to_file(config.output.folder + "/log.txt");
+    return std::string();
+  });
 }
 
 void describe_run(const Communicator& communicator, const TrainConfig& config, const std::string& device,

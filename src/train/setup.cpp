@@ -12,6 +12,7 @@
 #include "data/evaluation.hpp"
 #include "data/partition.hpp"
 #include "network/freeze.hpp"
+#include "network/patterns.hpp"
 #include "network/taken_name.hpp"
 #include "train/class_weights.hpp"
 
@@ -143,7 +144,10 @@ std::vector<TrainingPhase> open_phases(const TrainConfig& config, std::vector<Sp
 Graph build_network(const std::vector<TrainingPhase>& phases) {
   const TrainingPhase& first = phases.front();
   Graph graph = build_graph(graph_spec(first.config.model, first.config.data, first.splits.train));
-  find_frozen(graph, first.config.frozen);  // all that is wrong with the patterns is said here
+  // What is wrong with a pattern is said here, before the samples are read.
+  find_frozen(graph, first.config.frozen);
+  for (const auto& one : first.config.rate_multipliers) find_parameters(graph, "--lr-mult", one.pattern);
+  for (const auto& one : first.config.decay_multipliers) find_parameters(graph, "--decay-mult", one.pattern);
   for (const TrainingPhase& phase : phases) {
     const Splits& splits = phase.splits;
     const Index wanted = phase.config.data.val_image_size;

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint/agree.hpp"
 #include "checkpoint/file.hpp"
+#include "comm/agree.hpp"
 #include "comm/agreed_error.hpp"
+#include "config/hash.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
 #include "train/training_job.hpp"
@@ -16,9 +17,9 @@ namespace {
 
 /// A run needs no rescue from a loss below one nat; gradients have no such scale.
 constexpr double least_loss = 1, least_norm = 0;
-/// Returns that few intervals lie between; after that something else is wrong.
-constexpr Index most_returns = 3;
-/// Intervals without a spike after which returns are forgotten. By then the medians are of these alone.
+/// Rollbacks that few intervals lie between; after that something else is wrong.
+constexpr Index most_rollbacks = 3;
+/// Intervals without a spike after which rollbacks are forgotten. By then the medians are of these alone.
 constexpr Index calm_intervals = SpikeHistory::most;
 
 /// Between two averages of weights, each rank has gradients of one of its replicas only.
@@ -39,7 +40,10 @@ std::string checkpoint_before(const TrainingJob& job, const Stamp& then) {
 }  // namespace
 
 SpikeGuard::SpikeGuard(const TrainConfig& config)
-    : action_(config.on_spike), losses_(config.spike_factor, least_loss), norms_(config.spike_factor, least_norm) {}
+    : action_(config.on_spike),
+      configuration_(configuration_hash(config)),
+      losses_(config.spike_factor, least_loss),
+      norms_(config.spike_factor, least_norm) {}
 
 void SpikeGuard::attach(TrainingJob& job) {
   job_ = &job;
@@ -64,7 +68,7 @@ void SpikeGuard::write(std::map<std::string, double>& numbers) const {
   numbers["spike_undone_steps"] = static_cast<double>(undone_steps_);
   numbers["spike_interval_begin"] = static_cast<double>(interval_begin_.step);
   numbers["spike_interval_attempt"] = static_cast<double>(interval_begin_.attempt);
-  numbers["spike_returns"] = static_cast<double>(returns_);
+  numbers["spike_returns"] = static_cast<double>(rollbacks_);
   numbers["spike_calm_intervals"] = static_cast<double>(calm_intervals_);
 }
 
@@ -77,9 +81,9 @@ void SpikeGuard::read(const CheckpointMeta& meta) {
     return found == numbers.end() ? otherwise : static_cast<Index>(found->second);
   };
   undone_steps_ = stored("spike_undone_steps", 0);
-  returns_ = stored("spike_returns", 0);
+  rollbacks_ = stored("spike_returns", 0);
   calm_intervals_ = stored("spike_calm_intervals", 0);
-  if (returns_ >= most_returns) returns_ = 0;  // the run ended there, and somebody started it again
+  if (meta.configuration_hash != configuration_) rollbacks_ = 0;  // somebody has changed what made it diverge
   interval_begin_ = {stored("spike_interval_attempt", meta.attempt), stored("spike_interval_begin", -1)};
 }
 
@@ -101,23 +105,24 @@ void SpikeGuard::step_done(LoopState& state) {
   const double loss = job_->training_log.interval_loss();
   const double norm = action_ == OnSpike::rollback && sums_gradients(*job_) ? gradient_norm() : 0;
   const auto loss_bound = losses_.exceeded(loss), norm_bound = norms_.exceeded(norm);
+  bool moves_on = true;  // what is saved from here on is of weights from before the spike
   if (!loss_bound && !norm_bound) {
     if (std::isfinite(loss)) losses_.add(loss);
     if (norm > 0) norms_.add(norm);
-    if (++calm_intervals_ >= calm_intervals) returns_ = 0;
+    if (++calm_intervals_ >= calm_intervals) rollbacks_ = 0;
   } else {
     const std::string spike = loss_bound ? fmt::format("the loss of steps {} to {} is {:.4g}, above {:.4g}",
                                                        interval_first_step_, state.position.step, loss, *loss_bound)
                                          : fmt::format("the gradient of step {} has a norm of {:.4g}, above {:.4g}",
                                                        state.position.step, norm, *norm_bound);
     if (action_ == OnSpike::rollback) {
-      roll_back(state, spike);
+      moves_on = roll_back(state, spike);
     } else if (job_->shape.rank == 0) {
       log::warn("{} (--spike-factor): --on-spike rollback would go back to a checkpoint", spike);
       job_->metrics->event("spike", {{"action", "warn"}}, {{"step", state.position.step}, {"loss", loss}});
     }
   }
-  interval_begin_ = {job_->attempt.record.number, state.position.step};
+  if (moves_on) interval_begin_ = {job_->attempt.record.number, state.position.step};
   interval_first_step_ = state.position.step + 1;
 }
 
@@ -131,12 +136,12 @@ void SpikeGuard::give_up(const std::string& spike, Index from) {
   job_->sync->averaged_weights();  // no average may be under way when the job's memory is freed
   if (job_->shape.rank == 0)
     log::report_error(fmt::format(
-        "{}: the run diverges ({} returns to a checkpoint, with fewer than {} intervals without a spike between them); lower --lr, or clip gradients (--clip-grad-norm), and continue from step {} with --resume auto",
-        spike, most_returns, calm_intervals, from));
+        "{}: the run diverges (rolled back {} times, with fewer than {} intervals without a spike between them); lower --lr, or clip gradients (--clip-grad-norm), and continue from step {} with --resume auto",
+        spike, most_rollbacks, calm_intervals, from));
   throw AgreedError{Exit::usage};
 }
 
-void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
+bool SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
   TrainingJob& job = *job_;
   job.checkpointing.finish();
   const Stamp then = proved_until(interval_begin_, sums_gradients(job));
@@ -146,19 +151,19 @@ void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
     if (job.shape.rank == 0)
       log::warn("{}, and there is no checkpoint from before it: training goes on; save more often (--save-every-steps)",
                 spike);
-    return;
+    return false;
   }
   const FoundCheckpoint found = open_checkpoint(job.communicator, path);
   const Index from = job.checkpointing.place_of(found.file.meta).step;
   calm_intervals_ = 0;
-  ++returns_;
-  if (returns_ <= most_returns) job.checkpointing.return_to(found);
+  ++rollbacks_;
+  if (rollbacks_ <= most_rollbacks) job.checkpointing.return_to(found);
   const std::string aside = put_newer_aside({found.file.meta.attempt, found.file.meta.position.step});
-  if (returns_ > most_returns) give_up(spike, from);
+  if (rollbacks_ > most_rollbacks) give_up(spike, from);
   state.save_due = true;
   const Index undone = state.position.step - from;
   undone_steps_ += undone;
-  if (job.shape.rank != 0) return;
+  if (job.shape.rank != 0) return true;
   log::warn("{}: back to the weights of '{}' (step {}); {} since then are undone, and their batches are skipped{}",
             spike, path, from, counted(undone, "step"),
             aside.empty() ? "" : fmt::format("; the checkpoints since then are in '{}'", aside));
@@ -167,6 +172,7 @@ void SpikeGuard::roll_back(LoopState& state, const std::string& spike) {
                       {"checkpoint_step", from},
                       {"undone_steps", undone},
                       {"skipped_images", state.position.images - found.file.meta.position.images}});
+  return true;
 }
 
 }  // namespace convoy

@@ -35,17 +35,18 @@ class SpikeGuard final : public Observer {
   std::string put_newer_aside(const Stamp& than);
   /// Collective. `from`: steps of the checkpoint to return to, as this job counts them. Throws AgreedError.
   [[noreturn]] void give_up(const std::string& spike, Index from);
-  /// Collective.
-  void roll_back(LoopState& state, const std::string& spike);
+  /// Collective. False: there is no checkpoint to go back to.
+  bool roll_back(LoopState& state, const std::string& spike);
 
   OnSpike action_;
+  std::string configuration_;  ///< configuration_hash
   TrainingJob* job_ = nullptr;
   SpikeHistory losses_, norms_;
   Index undone_steps_ = 0;
-  /// The end of the interval before. Step -1: the attempt continues no interval.
+  /// The end of the last interval that was calm or rolled back. Step -1: the attempt continues no interval.
   Stamp interval_begin_{0, -1};
   Index interval_first_step_ = 0;  ///< as this job counts, from 1
-  Index returns_ = 0;              ///< that too few intervals lie between
+  Index rollbacks_ = 0;            ///< that too few intervals lie between
   Index calm_intervals_ = 0;       ///< without a spike, since the last return
   std::vector<float> gradients_;   ///< of the host
 };

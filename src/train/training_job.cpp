@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <span>
 
-#include "checkpoint/agree.hpp"
+#include "comm/agree.hpp"
 #include "comm/agreed_error.hpp"
 #include "config/hash.hpp"
 #include "config/parse.hpp"

@@ -120,15 +120,15 @@ def colours(work):
             Image.new("RGB", (24, 24), colour).save(f"{folder}/{label}/{i}.png")
     subprocess.run([PREPROCESS, "folder", "--source", folder, "--sizes", "16", "--out", f"{work}/line-set"], check=True, capture_output=True)
 
-    def shifts(*words):
-        rows, _ = sheet(work, "--data", f"{work}/line-set", "--flip", "none", "--pca-noise", 0.5, *words, samples=18, appearances=7)
+    def shifts(noise, *words):
+        rows, _ = sheet(work, "--data", f"{work}/line-set", "--flip", "none", "--pca-noise", noise, *words, samples=18, appearances=7)
         return np.array([(picture - row[0][0]).mean((0, 1)) for row in rows for picture, _ in row[1:]])
 
     length = np.linalg.norm(along)
-    own, other = shifts("--pca-noise-source", "data"), shifts()
+    own, other = shifts(5, "--pca-noise-source", "data"), shifts(0.5)
     sizes = own @ along / length
     off = own - np.outer(sizes, along / length)
-    wanted = 0.5 * length * np.sqrt(np.mean(shares**2))
+    wanted = 5 * length**2 * np.mean(shares**2) / 255  # an eigenvalue is a variance
     check(np.abs(off).max() < 3 and 0.8 < sizes.std() / wanted < 1.25, f"along the line, {sizes.std():.1f} levels of {wanted:.1f}, {np.abs(off).max():.1f} off it")
     grey = np.array([0.5675, 0.5808, 0.5836])
     sizes = other @ grey

@@ -129,7 +129,7 @@ def limit(work):
     """A learning rate with which every return ends in the next spike."""
     folder = f"{work}/run"
     _, err = train(2, folder, *JOB, "--lr", 30, "--save-every-steps", 4, "--on-spike", "rollback", "--max-steps", 150, expect=2)
-    check("the run diverges (3 returns to a checkpoint, with fewer than 20 intervals without a spike between them)" in err and len(events(folder)) == 3, "a run that diverges ends after three returns")
+    check("the run diverges (rolled back 3 times, with fewer than 20 intervals without a spike between them)" in err and len(events(folder)) == 3, "a run that diverges ends after three returns")
     check(err.count("error:") == 1 and "--clip-grad-norm" in err and "MPI_ABORT" not in err, f"with one message: {err}")
     step = int(re.search(r"continue from step (\d+)", err).group(1))
     check(max(steps_saved(f"{folder}/checkpoints")) == step, f"the newest checkpoint is that of step {step}")

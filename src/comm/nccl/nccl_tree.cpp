@@ -56,10 +56,7 @@ std::uint16_t* NcclTree::allocate_halves(Device& device, std::size_t count) cons
   return reinterpret_cast<std::uint16_t*>(device.allocate(static_cast<Index>((count + 1) / 2)));
 }
 
-Range NcclTree::slice(int rank, Index count) const {
-  const Index each = align_floats((count + ranks_ - 1) / ranks_), begin = std::min(rank * each, count);
-  return {begin, std::min(each, count - begin)};
-}
+Range NcclTree::slice(int rank, Index count) const { return slice_of_rank(rank, ranks_, count); }
 
 void NcclTree::sum(const Reduction& sum) {
   const bool rounds = rounds_nodes_ && sum.wire != Wire::fp32;

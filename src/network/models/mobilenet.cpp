@@ -41,7 +41,8 @@ class Width {
   explicit Width(const GraphSpec& spec) {
     const std::string text = spec.option(width_option);
     if (!text.empty()) factor_ = std::strtod(text.c_str(), nullptr);
-    if (!(factor_ > 0)) fail(Exit::usage, "width multiplier {} (must be above 0)", text);
+    if (!(factor_ > 0))
+      fail(Exit::usage, "the width multiplier is {} (it must be above 0); 1 is the published width", text);
   }
   Index operator()(Index channels) const { return multiple_of_8(factor_ * static_cast<double>(channels)); }
   /// Of a layer that narrow networks leave as it is.

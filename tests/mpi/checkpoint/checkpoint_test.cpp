@@ -13,6 +13,8 @@
 #include "checkpoint/resume.hpp"
 #include "checkpoint/saver.hpp"
 #include "core/replicas.hpp"
+#include "io/hdf5.hpp"
+#include "io/seal.hpp"
 #include "support/expect_error.hpp"
 #include "support/mpi_main.hpp"
 #include "support/small_plan.hpp"
@@ -227,6 +229,21 @@ TEST_F(CheckpointTest, FindsTheNewestWholeOne) {
   EXPECT_EQ(find_path(), main_path(folder_, "epoch-0001"));
   EXPECT_TRUE(fs::exists(main_path(folder_, "epoch-0002") + ".damaged"));
   EXPECT_TRUE(fs::exists(main_path(folder_, "step-00000021") + ".damaged"));
+}
+
+TEST_F(CheckpointTest, OneOfANewerVersionIsNotSetAside) {
+  save("epoch-0001", 10);
+  save("last", 25);
+  on_root([&] {
+    Hdf5File file(main_path(folder_, "last"), Hdf5File::Access::create);
+    file.attribute("format", std::string("convoy-checkpoint"));
+    file.attribute("version", newest_checkpoint_version + 1);
+    file.close();
+    seal_file(main_path(folder_, "last"), 0, 0, peek_tag(main_path(folder_, "epoch-0001")) + 1);
+  });
+  expect_error(Exit::data, {"has format version 6", "use the program that wrote it"},
+               [&] { find_checkpoint(communicator_, folder_); });
+  EXPECT_TRUE(fs::exists(main_path(folder_, "last")));
 }
 
 TEST_F(CheckpointTest, AForeignCheckpointIsLeftAlone) {

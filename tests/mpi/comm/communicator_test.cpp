@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "comm/agreed_error.hpp"
 #include "core/replicas.hpp"
 #include "support/mpi_main.hpp"
 
@@ -96,6 +97,16 @@ TEST_F(CommunicatorTest, AgreesOnTheWorstCodeOfSetUp) {
   EXPECT_EQ(printed.find("cannot open 'part.h5'") != std::string::npos, last());
   EXPECT_EQ(printed.find("bad value") != std::string::npos, rank == 0);
   EXPECT_EQ(printed.find("set-up failed (library)") != std::string::npos, last() && size > 1);
+}
+
+TEST_F(CommunicatorTest, DecidesAlikeUnlessTheOthersAreMissing) {
+  testing::internal::CaptureStderr();
+  EXPECT_THROW(run_alike(comm, [] { fail(Exit::usage, "bad value"); }), AgreedError);
+  // Nobody knows what the others do: the rank must not wait for them at the end.
+  EXPECT_THROW(run_alike(comm, [] { fail(Exit::communication, "no answer"); }), Error);
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed.find("bad value") != std::string::npos, rank == 0);
+  EXPECT_EQ(printed.find("no answer"), std::string::npos);
 }
 
 TEST_F(CommunicatorTest, NamesTheFirstRankThatDiffers) {

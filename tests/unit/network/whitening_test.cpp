@@ -38,6 +38,8 @@ TEST(Eigenpairs, VectorsAreOrthonormalAndGiveTheMatrix) {
   const Eigenpairs pairs = eigenpairs_of(matrix, side);
   double trace = 0;
   for (std::size_t i = 0; i < 12; ++i) trace += matrix[i * 12 + i];
+  for (const std::vector<double>& vector : pairs.vectors)
+    EXPECT_GT(*std::max_element(vector.begin(), vector.end()), -*std::min_element(vector.begin(), vector.end()));
   for (std::size_t i = 0; i + 1 < 12; ++i) EXPECT_GE(pairs.values[i], pairs.values[i + 1]);
   for (std::size_t i = 0; i < 12; ++i)
     for (std::size_t j = 0; j < 12; ++j) {
@@ -46,7 +48,7 @@ TEST(Eigenpairs, VectorsAreOrthonormalAndGiveTheMatrix) {
         product += pairs.vectors[i][k] * pairs.vectors[j][k];
         element += pairs.values[k] * pairs.vectors[k][i] * pairs.vectors[k][j];
       }
-      // Some hundred rotations, each of which rounds by 2^-53.
+      // A few hundred roundings by 2^-53 of numbers up to the trace.
       EXPECT_NEAR(product, i == j ? 1 : 0, 1e-13);
       EXPECT_NEAR(element, matrix[i * 12 + j], 1e-13 * trace);
     }

@@ -44,13 +44,14 @@ TEST(ColourNoise, FollowsTheSetsOwnComponents) {
     std::array<double, 3> weights{};
     weights[i] = 2;
     const auto shift = lighting_shift(spec.colour.components, weights);
-    for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(shift[c], 2 * deviations[i] * components[c][i], 1e-4) << i << c;
+    for (std::size_t c = 0; c < 3; ++c)
+      EXPECT_NEAR(shift[c], 2 * deviations[i] * deviations[i] / 255 * components[c][i], 1e-4) << i << c;
   }
 }
 
 TEST(ColourNoise, IsImageNetsUnlessAskedForOtherwise) {
   const AugmentSpec spec = augment_spec(noisy(ColourSource::imagenet), set_of_colours(), 1, Use::training);
-  EXPECT_EQ(spec.colour.components.deviations, imagenet_colours.deviations);
+  EXPECT_EQ(spec.colour.components.eigenvalues, imagenet_colours.eigenvalues);
   EXPECT_EQ(spec.colour.components.components, imagenet_colours.components);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/agree.hpp"
+#include "comm/agree.hpp"
 
 #include <array>
 
