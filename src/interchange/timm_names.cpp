@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 
 #include "interchange/names.hpp"
 
@@ -79,6 +80,22 @@ NameMap inverted_residual_names(const Graph& graph, bool third) {
   return names;
 }
 
+/// timm counts blocks from 1, and calls the parts of a unit what they are.
+NameMap regnet_names(const Graph& graph) {
+  static const std::map<std::string, std::string> units{
+      {"f.a", "conv1"}, {"f.b", "conv2"}, {"f.c", "conv3"}, {"f.se", "se"}, {"proj", "downsample"}};
+  static const std::map<std::string, std::string> parts{{"0", "conv"}, {"1", "bn"}, {"fc1", "fc1"}, {"fc2", "fc2"}};
+  static const std::regex in_block(R"(trunk_output\.block(\d)\.block\d-(\d+)\.(f\.a|f\.b|f\.c|f\.se|proj)\.(\w+))");
+  NameMap names{{"stem.0", "stem.conv"}, {"stem.1", "stem.bn"}, {"fc", "head.fc"}};
+  for (const Node& node : graph.nodes) {
+    std::smatch found;
+    if (node.parameters.empty() || !std::regex_match(node.name, found, in_block)) continue;
+    names[node.name] =
+        fmt::format("s{}.b{}.{}.{}", found.str(1), std::stoi(found[2]) + 1, units.at(found[3]), parts.at(found[4]));
+  }
+  return names;
+}
+
 }  // namespace
 
 NameMap timm_modules(const Graph& graph) {
@@ -86,6 +103,7 @@ NameMap timm_modules(const Graph& graph) {
   if (model.starts_with("efficientnet") || model.starts_with("mobilenet_v2"))
     return inverted_residual_names(graph, false);
   if (model.starts_with("mobilenet_v3")) return inverted_residual_names(graph, true);
+  if (model.starts_with("regnet")) return regnet_names(graph);
   if (model.starts_with("vgg"))
     return {{"classifier.0", "pre_logits.fc1"}, {"classifier.3", "pre_logits.fc2"}, {"classifier.6", "head.fc"}};
   return {};
