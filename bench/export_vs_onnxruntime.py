@@ -35,7 +35,7 @@ NETWORKS = {
     "alexnet": ("torchvision", ["--variant", "owt"]), "vgg11_bn": ("torchvision", []), "resnet18": ("torchvision", []), "resnet50": ("torchvision", []),
     "resnext50_32x4d": ("torchvision", []), "wide_resnet50_2": ("torchvision", []), "seresnet50": ("timm", []), "densenet121": ("torchvision", []),
     "googlenet": ("torchvision", []), "inception_v3": ("torchvision", []), "squeezenet1_1": ("torchvision", []), "mobilenet_v2": ("torchvision", []),
-    "mobilenet_v3_large": ("torchvision", []), "efficientnet_b0": ("torchvision", []), "regnet_y_400mf": ("torchvision", []),
+    "mobilenet_v3_large": ("torchvision", []), "efficientnet_b0": ("torchvision", []), "efficientnet_v2_s": ("torchvision", []), "regnet_y_400mf": ("torchvision", []),
 }
 SIZES = {"inception_v3": 299}
 CLASSES, BATCH = 10, 8

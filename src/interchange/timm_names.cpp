@@ -47,6 +47,16 @@ std::vector<Block> blocks_of(const Graph& graph) {
   return blocks;
 }
 
+/// What timm calls the convolutions of a block.
+const std::array<const char*, 3>& parts_of(const Block& block) {
+  static constexpr std::array expanding{"conv_pw", "conv_dw", "conv_pwl"}, separable{"conv_dw", "conv_pw", ""},
+      fused{"conv_exp", "conv_pwl", ""}, single{"conv", "", ""};
+  const bool is_depthwise = as<Convolution>(*block.convolutions.front())->groups > 1;
+  if (block.convolutions.size() == 3) return expanding;
+  if (block.convolutions.size() == 1) return single;
+  return is_depthwise ? separable : fused;
+}
+
 /// timm counts stages and blocks; a stage's blocks have the same number of channels.
 NameMap inverted_residual_names(const Graph& graph, bool third) {
   NameMap names;
@@ -62,10 +72,9 @@ NameMap inverted_residual_names(const Graph& graph, bool third) {
     stage += number == 0 ? 1 : 0;
     out = block.out();
     const std::string prefix = fmt::format("blocks.{}.{}.", stage, number);
-    constexpr std::array expanding{"conv_pw", "conv_dw", "conv_pwl"}, separable{"conv_dw", "conv_pw", ""};
-    const bool expands = block.convolutions.size() == 3;
-    for (std::size_t j = 0; j < std::min<std::size_t>(block.convolutions.size(), 3); ++j)
-      names[block.convolutions[j]->name] = prefix + (expands ? expanding : separable)[j];
+    const auto& parts = parts_of(block);
+    for (std::size_t j = 0; j < std::min(block.convolutions.size(), parts.size()); ++j)
+      names[block.convolutions[j]->name] = prefix + parts[j];
     for (std::size_t j = 0; j < block.norms.size(); ++j)
       names[block.norms[j]->name] = fmt::format("{}bn{}", prefix, j + 1);
     if (block.squeeze != nullptr) names[block.squeeze->name] = prefix + "se.conv_reduce";

@@ -303,7 +303,7 @@ class HardSigmoid(nn.Module):
 
 
 OF_TORCHVISION = ("alexnet_owt", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg11_bn", "densenet121", "googlenet", "inception_v3",
-                  "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "regnet_y_400mf")
+                  "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "efficientnet_v2_s", "regnet_y_400mf")
 
 
 def of_torchvision(model, image, classes):

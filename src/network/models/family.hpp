@@ -35,8 +35,8 @@ struct Family {
   std::function<Graph(const GraphSpec&)> build;
   /// Where the batch norms of the published network aren't those of most.
   std::function<Norms(const std::string& model)> norms = {};
-  /// The published networks take values from -1 to 1, by torchvision's transform_input or timm's configuration.
-  bool centred_input = false;
+  /// Those whose published weights take values from -1 to 1, by torchvision's transforms or timm's configuration.
+  std::vector<std::string> centred_input = {};
   OtherName other_name = {};
   /// Other names whose number is no depth, so that a depth that is given apart from the name makes none of them.
   OtherName name_with_width = {};

@@ -71,6 +71,14 @@ TEST_F(FitTest, ModulesHaveTimmsNames) {
                                  {"trunk_output.block4.block4-5.f.se.fc2", "s4.b6.se.fc2"},
                                  {"trunk_output.block4.block4-5.f.c.1", "s4.b6.conv3.bn"},
                                  {"fc", "head.fc"}});
+  expect_timm("efficientnet_v2_s", {{"features.0.0", "conv_stem"},
+                                    {"features.1.1.block.0.0", "blocks.0.1.conv"},
+                                    {"features.2.0.block.0.0", "blocks.1.0.conv_exp"},
+                                    {"features.2.0.block.1.1", "blocks.1.0.bn2"},
+                                    {"features.6.14.block.2.fc1", "blocks.5.14.se.conv_reduce"},
+                                    {"features.6.14.block.3.0", "blocks.5.14.conv_pwl"},
+                                    {"features.7.0", "conv_head"},
+                                    {"classifier.1", "classifier"}});
 }
 
 TEST_F(FitTest, OneWordBeforeAllNamesIsDropped) {
