@@ -140,7 +140,7 @@ OptionGroup model_options(GraphSpec& model) {
   add(norm_option("norm-momentum", model, &GraphSpec::norm_momentum, &Norms::momentum, from_to(0, 1),
                   "share of the new batch in the running statistics of batch norm"))
       .also({"bn-momentum"})
-      .default_depends("0.1; 0.01 for mobilenet_v3 and efficientnet_b5 to b7")
+      .default_depends("0.1; 0.01 for mobilenet_v3 and efficientnet_b5 to b7, 0.0003 for mnasnet")
       .decides_bits();
   add(in_fp32(norm_option("norm-epsilon", model, &GraphSpec::norm_epsilon, &Norms::epsilon, above(0),
                           "added to the variance in batch norm"),

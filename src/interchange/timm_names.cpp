@@ -19,18 +19,22 @@ struct Block {
   Index out() const { return convolutions.back()->parameters.front().shape.front(); }
 };
 
-/// `features.2.0` of `features.2.0.block.1.0`; without `.block.` and `.conv.` the part before the last number.
+/// `features.2.0` of `features.2.0.block.1.0`; without `.block.`, `.conv.` and `.layers.` the part before the last
+/// number. MNASNet's stem, first block and last convolution are numbers of one sequence.
 std::string block_of(const std::string& name) {
-  for (const char* inner : {".block.", ".conv."})
+  for (const char* inner : {".block.", ".conv.", ".layers."})
     if (const auto at = name.find(inner); at != std::string::npos) return name.substr(0, at);
-  return name.substr(0, name.rfind('.'));
+  const auto dot = name.rfind('.');
+  if (!name.starts_with("layers.")) return name.substr(0, dot);
+  const int number = std::stoi(name.substr(dot + 1));
+  return number < 3 ? "stem" : number < 8 ? "separable" : "last";
 }
 
 std::vector<Block> blocks_of(const Graph& graph) {
   std::vector<Block> blocks;
   std::string current;
   for (const Node& node : graph.nodes) {
-    if (node.parameters.empty() || !node.name.starts_with("features.")) continue;
+    if (node.parameters.empty() || node.name.starts_with("classifier.")) continue;
     if (const std::string name = block_of(node.name); name != current) {
       blocks.emplace_back();
       current = name;
@@ -109,7 +113,7 @@ NameMap regnet_names(const Graph& graph) {
 
 NameMap timm_modules(const Graph& graph) {
   const std::string& model = graph.model;
-  if (model.starts_with("efficientnet") || model.starts_with("mobilenet_v2"))
+  if (model.starts_with("efficientnet") || model.starts_with("mobilenet_v2") || model.starts_with("mnasnet"))
     return inverted_residual_names(graph, false);
   if (model.starts_with("mobilenet_v3")) return inverted_residual_names(graph, true);
   if (model.starts_with("regnet")) return regnet_names(graph);

@@ -151,6 +151,7 @@ std::vector<Case> family_cases() {
                                  "mobilenet_v2",
                                  "mobilenet_v3_small",
                                  "efficientnet_b0",
+                                 "mnasnet0_5",
                                  "efficientnet_v2_s",
                                  "regnet_y_400mf",
                                  "airbench94"}) {

@@ -146,6 +146,7 @@ TEST(Parse, networks_by_other_programs_names) {
                            Named{"--model RegNet-Y-400MF", "regnet_y_400mf", ""},
                            Named{"--model regnety_016", "regnet_y_1_6gf", ""},
                            Named{"--model EfficientNetV2-S", "efficientnet_v2_s", ""},
+                           Named{"--model mnasnet_050", "mnasnet0_5", ""},
                            Named{"--model regnetx_004_tv", "regnet_x_400mf", ""}}) {
     const TrainConfig config = train_config(one.line);
     EXPECT_EQ(config.model.model, one.model) << one.line;

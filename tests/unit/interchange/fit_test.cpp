@@ -71,6 +71,13 @@ TEST_F(FitTest, ModulesHaveTimmsNames) {
                                  {"trunk_output.block4.block4-5.f.se.fc2", "s4.b6.se.fc2"},
                                  {"trunk_output.block4.block4-5.f.c.1", "s4.b6.conv3.bn"},
                                  {"fc", "head.fc"}});
+  expect_timm("mnasnet0_5", {{"layers.0", "conv_stem"},
+                             {"layers.3", "blocks.0.0.conv_dw"},
+                             {"layers.7", "blocks.0.0.bn2"},
+                             {"layers.12.3.layers.4", "blocks.5.3.bn2"},
+                             {"layers.13.0.layers.6", "blocks.6.0.conv_pwl"},
+                             {"layers.15", "bn2"},
+                             {"classifier.1", "classifier"}});
   expect_timm("efficientnet_v2_s", {{"features.0.0", "conv_stem"},
                                     {"features.1.1.block.0.0", "blocks.0.1.conv"},
                                     {"features.2.0.block.0.0", "blocks.1.0.conv_exp"},
