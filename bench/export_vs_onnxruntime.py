@@ -17,6 +17,7 @@ The largest differences are printed: of logits by the largest logit, of probabil
 program ends with 1 where a difference is above 1e-4, or where a class that is told or a count differs.
 """
 import argparse
+import collections
 import datetime
 import json
 import os
@@ -35,7 +36,7 @@ NETWORKS = {
     "alexnet": ("torchvision", ["--variant", "owt"]), "vgg11_bn": ("torchvision", []), "resnet18": ("torchvision", []), "resnet50": ("torchvision", []),
     "resnext50_32x4d": ("torchvision", []), "wide_resnet50_2": ("torchvision", []), "seresnet50": ("timm", []), "densenet121": ("torchvision", []),
     "googlenet": ("torchvision", []), "inception_v3": ("torchvision", []), "squeezenet1_1": ("torchvision", []), "mobilenet_v2": ("torchvision", []),
-    "mobilenet_v3_large": ("torchvision", []), "efficientnet_b0": ("torchvision", []),
+    "mobilenet_v3_large": ("torchvision", []), "mnasnet1_0": ("torchvision", []), "efficientnet_b0": ("torchvision", []), "efficientnet_v2_s": ("torchvision", []), "regnet_y_400mf": ("torchvision", []),
 }
 SIZES = {"inception_v3": 299}
 CLASSES, BATCH = 10, 8
@@ -68,7 +69,8 @@ def peer_side(folder, data, network, owner):
         import torchvision
         extra = {"googlenet": {"aux_logits": False, "init_weights": False}, "inception_v3": {"aux_logits": False, "init_weights": False}}
         model = torchvision.models.get_model(network, num_classes=CLASSES, **extra.get(network, {}))
-    states = torch.load(f"{folder}/a.pth", weights_only=True), load_file(f"{folder}/a.safetensors")
+    states = torch.load(f"{folder}/a.pth", weights_only=True), collections.OrderedDict(load_file(f"{folder}/a.safetensors"))
+    states[1]._metadata = states[0]._metadata  # MNASNet asks for its version
     if hasattr(model, "transform_input"):
         model.transform_input = False
     for state in states:

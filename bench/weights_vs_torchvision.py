@@ -28,10 +28,10 @@ from compare_step import cpu_model  # noqa: E402  (the path is set above)
 CLASSES = 10
 NETWORKS = {  # Convoy's model, its options; torchvision's name where it differs
     "resnet18": (), "resnet50": (), "wide_resnet50_2": (), "resnext50_32x4d": (), "vgg11_bn": (), "vgg11": (), "densenet121": (),
-    "googlenet": (), "inception_v3": (), "mobilenet_v2": (), "mobilenet_v3_large": (), "efficientnet_b0": (), "squeezenet1_1": (),
+    "googlenet": (), "inception_v3": (), "mobilenet_v2": (), "mobilenet_v3_large": (), "mnasnet1_0": (), "efficientnet_b0": (), "efficientnet_v2_s": (), "efficientnet_v2_l": (), "regnet_y_400mf": (), "regnet_x_400mf": (), "squeezenet1_1": (),
     "alexnet": ("--variant", "owt"), "timm:mobilenetv2_100": ("--model", "mobilenet_v2"),
     "timm:mobilenetv3_large_100": ("--model", "mobilenet_v3_large"), "timm:efficientnet_b0": ("--model", "efficientnet_b0"),
-    "timm:vgg11_bn": ("--model", "vgg11_bn"), "timm:seresnet50": ("--model", "seresnet50"),
+    "timm:efficientnetv2_s": ("--model", "efficientnet_v2_s"), "timm:mnasnet_100": ("--model", "mnasnet1_0"), "timm:regnety_004": ("--model", "regnet_y_400mf"), "timm:vgg11_bn": ("--model", "vgg11_bn"), "timm:seresnet50": ("--model", "seresnet50"),
     "timm:densenet121": ("--model", "densenet121"), "timm:inception_v3": ("--model", "inception_v3"), "timm:inception_v4": ("--model", "inception_v4"), "timm:inception_resnet_v2": ("--model", "inception_resnet_v2")}
 SIZES = {"inception_v3": 299, "timm:inception_v3": 299, "timm:inception_v4": 299, "timm:inception_resnet_v2": 299}
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)

@@ -140,14 +140,14 @@ OptionGroup model_options(GraphSpec& model) {
   add(norm_option("norm-momentum", model, &GraphSpec::norm_momentum, &Norms::momentum, from_to(0, 1),
                   "share of the new batch in the running statistics of batch norm"))
       .also({"bn-momentum"})
-      .default_depends("0.1; 0.01 for mobilenet_v3 and efficientnet_b5 to b7")
+      .default_depends("0.1; 0.01 for mobilenet_v3 and efficientnet_b5 to b7, 0.0003 for mnasnet")
       .decides_bits();
   add(in_fp32(norm_option("norm-epsilon", model, &GraphSpec::norm_epsilon, &Norms::epsilon, above(0),
                           "added to the variance in batch norm"),
               above(0)))
       .also({"bn-epsilon", "bn-eps"})
       .default_depends(
-          "1e-05; 0.001 for mobilenet_v3, efficientnet_b5 to b7, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
+          "1e-05; 0.001 for mobilenet_v3, efficientnet_b5 to b7 and v2, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
       .decides_bits();
   add(word_option("initialiser", model.initialiser,
                   {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},

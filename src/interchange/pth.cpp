@@ -244,8 +244,16 @@ std::string tuple_opcode(const std::vector<Index>& numbers) {
   return opcodes + "t";
 }
 
+const std::string ordered_dict = "ccollections\nOrderedDict\n)R";
+
+/// An attribute of the state dict, as Module.state_dict() has it of each module. torchvision's MNASNet refuses a state
+/// dict without the version of the whole network, and with version 1 it takes the stem of 2018.
+std::string version_opcodes() {
+  return "}" + text_opcode("_metadata") + ordered_dict + text_opcode("") + "}" + text_opcode("version") +
+         number_opcode(2) + "sssb";
+}
+
 std::string pickle_of(const std::vector<NamedTensor>& tensors) {
-  const std::string ordered_dict = "ccollections\nOrderedDict\n)R";
   std::string opcodes = "\x80\x02" + ordered_dict + "(";
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const NamedTensor& tensor = tensors[i];
@@ -255,7 +263,7 @@ std::string pickle_of(const std::vector<NamedTensor>& tensors) {
                number_opcode(static_cast<Index>(tensor.count())) + "tQ" + number_opcode(0) +
                tuple_opcode(tensor.extent) + tuple_opcode(row_major(tensor.extent)) + "\x89" + ordered_dict + "tR";
   }
-  return opcodes + "u.";
+  return opcodes + "u" + version_opcodes() + ".";
 }
 
 /// Records that PyTorch doesn't ask for.

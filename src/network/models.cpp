@@ -192,8 +192,10 @@ Norms usual_norms(const std::string& model) {
 
 bool takes_centred_input(const std::string& model) {
   const std::vector<Family> families = model_families();
-  const Family* family = find_family(families, model);
-  return family != nullptr && family->centred_input;
+  return std::any_of(families.begin(), families.end(), [&](const Family& family) {
+    const auto& names = family.centred_input;
+    return std::find(names.begin(), names.end(), model) != names.end();
+  });
 }
 
 Norms norms_of(const GraphSpec& spec) {

@@ -108,6 +108,7 @@ def contents(work):
                 check(same, f"{ranks} ranks, {words}: {len(got)} tensors in {name}, the same bits")
             known = {key: value for key, value in model.metadata.items() if key != "input"}
             check(about.items() >= known.items() and list(pickled)[:2] == ["conv1.weight", "bn1.weight"], "the same metadata; the order of the network")
+            check(pickled._metadata == {"": {"version": 2}}, "torchvision's MNASNet takes no state dict without a version")
     meta = json.loads(h5py.File(checkpoint).attrs["meta"])
     got = model.metadata
     check((model.ir_version, model.opset, model.producer) == (8, 13, "convoy"), "versions and producer")

@@ -325,6 +325,9 @@ NETWORKS = [
     dict(model="inception_bn", n=2, channels=3, image=96, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="mobilenet_v3_small", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="efficientnet_b0", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="mnasnet0_5", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="efficientnet_v2_s", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="regnet_y_400mf", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="airbench94", n=4, channels=3, image=32, classes=10, smoothing=0.2, mixed=False, batches=1),
     dict(model="alexnet_owt", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="vgg11", n=2, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
@@ -375,6 +378,9 @@ STEPS = [
     steps("mobilenet_v2", 2**-10, tanh=True),
     steps("mobilenet_v3_small", 2**-10),
     steps("efficientnet_b0", 2**-12),
+    steps("mnasnet0_5", 2**-10, tanh=True),
+    steps("efficientnet_v2_s", 2**-12, n=4),
+    steps("regnet_y_400mf", 2**-11, n=8, tanh=True),
     steps("airbench94", 2**-8),
 ]
 

@@ -303,14 +303,14 @@ class HardSigmoid(nn.Module):
 
 
 OF_TORCHVISION = ("alexnet_owt", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg11_bn", "densenet121", "googlenet", "inception_v3",
-                  "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0")
+                  "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "efficientnet_v2_s", "mnasnet0_5", "regnet_y_400mf")
 
 
 def of_torchvision(model, image, classes):
     """Without dropout and stochastic depth. The averages to 7 x 7 of VGG and 6 x 6 of AlexNet, which repeat pixels of small images, are left
     out."""
     options = dict(aux_logits=False, init_weights=False) if model in ("googlenet", "inception_v3") else {}
-    if model.startswith(("alexnet", "vgg", "googlenet", "mobilenet", "squeezenet", "efficientnet", "inception")):
+    if model.startswith(("alexnet", "vgg", "googlenet", "mobilenet", "squeezenet", "efficientnet", "mnasnet", "inception")):
         options["dropout"] = 0.0
     if model.startswith("efficientnet"):
         options["stochastic_depth_prob"] = 0.0

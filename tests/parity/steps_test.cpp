@@ -170,7 +170,8 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining,
                                          "resnet50", "resnext50_32x4d", "wide_resnet50_2", "seresnet50", "densenet121",
                                          "googlenet", "inception_v3", "inception_v4", "inception_resnet_v2",
                                          "inception_bn", "squeezenet1_1", "mobilenet_v1", "mobilenet_v2",
-                                         "mobilenet_v3_small", "efficientnet_b0", "airbench94"),
+                                         "mobilenet_v3_small", "efficientnet_b0", "mnasnet0_5", "efficientnet_v2_s",
+                                         "regnet_y_400mf", "airbench94"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -73,7 +73,7 @@ GraphSpec graph_of(const std::string& name) {
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;
   if (name.starts_with("resnet32_v2")) spec.options["resnet-version"] = "v2";
-  for (const char* dropping : {"alexnet_owt", "vgg", "googlenet", "squeezenet", "mobilenet", "efficientnet",
+  for (const char* dropping : {"alexnet_owt", "vgg", "googlenet", "squeezenet", "mobilenet", "mnasnet", "efficientnet",
                                "inception_v", "inception_resnet"})
     if (name.starts_with(dropping)) spec.options["dropout"] = "0";
   if (name.starts_with("alexnet_")) spec.options["variant"] = name.substr(name.find('_') + 1);

@@ -29,7 +29,7 @@ def read_safetensors(path):
 
 
 def read_pth(path):
-    """Tensors by name, in the file's order. Refuses what torch.load(weights_only=True) refuses."""
+    """The OrderedDict of tensors by name, with its attributes. Refuses what torch.load(weights_only=True) refuses."""
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None, "a record is damaged"
         root = archive.namelist()[0].split("/")[0]
@@ -49,4 +49,4 @@ def read_pth(path):
             def persistent_load(self, pid):
                 return pid
 
-        return dict(Reader(io.BytesIO(archive.read(f"{root}/data.pkl"))).load())
+        return Reader(io.BytesIO(archive.read(f"{root}/data.pkl"))).load()

@@ -27,7 +27,7 @@ struct Family {
   std::vector<std::string> help = {};     ///< lines for --help; a family without shares the first line
   std::vector<ModelOption> options = {};  ///< options of one name are the same in every family
   /// Top-1 in percent on ImageNet's val split of torchvision's IMAGENET1K_V1 weights (torchvision 0.29), whatever their
-  /// recipe is: that of resnext101_64x4d and of EfficientNet is a newer one than that of the others.
+  /// recipe is: that of resnext101_64x4d, EfficientNet, mnasnet0_75 and mnasnet1_3 is a newer one.
   std::map<std::string, double> published = {};
   std::function<bool(const std::string& model)> has;
   std::function<UsualInput(const GraphSpec&)> usual_input;
@@ -35,8 +35,8 @@ struct Family {
   std::function<Graph(const GraphSpec&)> build;
   /// Where the batch norms of the published network aren't those of most.
   std::function<Norms(const std::string& model)> norms = {};
-  /// The published networks take values from -1 to 1, by torchvision's transform_input or timm's configuration.
-  bool centred_input = false;
+  /// Those whose published weights take values from -1 to 1, by torchvision's transforms or timm's configuration.
+  std::vector<std::string> centred_input = {};
   OtherName other_name = {};
   /// Other names whose number is no depth, so that a depth that is given apart from the name makes none of them.
   OtherName name_with_width = {};

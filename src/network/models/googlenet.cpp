@@ -69,7 +69,7 @@ Family googlenet_family() {
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_googlenet,
           .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
-          .centred_input = true};
+          .centred_input = {"googlenet"}};
 }
 
 }  // namespace convoy

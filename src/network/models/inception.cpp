@@ -124,7 +124,7 @@ Family inception_family() {
               },
           .build = build_inception,
           .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
-          .centred_input = true,
+          .centred_input = {"inception_v3"},
           .other_name = renamed({{"inceptionv3", "inception_v3"}})};
 }
 

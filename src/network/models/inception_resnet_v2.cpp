@@ -93,7 +93,7 @@ Family inception_resnet_v2_family() {
               },
           .build = build_inception_resnet_v2,
           .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
-          .centred_input = true};
+          .centred_input = {"inception_resnet_v2"}};
 }
 
 }  // namespace convoy

@@ -104,7 +104,7 @@ Family inception_v4_family() {
               },
           .build = build_inception_v4,
           .norms = [](const std::string&) { return Norms{.epsilon = 1e-3F}; },
-          .centred_input = true,
+          .centred_input = {"inception_v4"},
           .other_name = renamed({{"inceptionv4", "inception_v4"}})};
 }
 

@@ -134,10 +134,27 @@ std::vector<Case> named_cases() {
 /// A network of each family that no configuration has, and the families' forms that are built otherwise.
 std::vector<Case> family_cases() {
   std::vector<Case> cases;
-  for (const char* const name :
-       {"mlp", "vgg16_bn", "resnext50_32x4d", "wide_resnet50_2", "seresnet50", "wrn16_4", "densenet121", "googlenet",
-        "inception_v3", "inception_v4", "inception_resnet_v2", "inception_bn", "squeezenet1_1", "mobilenet_v1",
-        "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "airbench94"}) {
+  for (const char* const name : {"mlp",
+                                 "vgg16_bn",
+                                 "resnext50_32x4d",
+                                 "wide_resnet50_2",
+                                 "seresnet50",
+                                 "wrn16_4",
+                                 "densenet121",
+                                 "googlenet",
+                                 "inception_v3",
+                                 "inception_v4",
+                                 "inception_resnet_v2",
+                                 "inception_bn",
+                                 "squeezenet1_1",
+                                 "mobilenet_v1",
+                                 "mobilenet_v2",
+                                 "mobilenet_v3_small",
+                                 "efficientnet_b0",
+                                 "mnasnet0_5",
+                                 "efficientnet_v2_s",
+                                 "regnet_y_400mf",
+                                 "airbench94"}) {
     Case made{.name = name, .batch = 32, .eval_batch = 32, .precision = Precision::fp16};
     made.model.model = name;
     made.model = with_usual_input(made.model, 0, 0, 0);

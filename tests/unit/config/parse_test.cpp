@@ -126,18 +126,28 @@ TEST(Parse, networks_by_other_programs_names) {
   struct Named {
     const char *line, *model, *version;
   };
-  for (const Named& one :
-       {Named{"--network resnext --num-layers 50", "resnext50_32x4d", ""},
-        Named{"--network resnext --num-layers 101", "resnext101_32x4d", ""},
-        Named{"--network resnet-v1 --num-layers 50", "resnet50", "v1"},
-        Named{"--network resnet-v2 --num-layers 20", "resnet20", "v2"},
-        Named{"--network vgg --num-layers 16", "vgg16", ""}, Named{"--network mobilenet", "mobilenet_v1", ""},
-        Named{"--network mobilenet-v2", "mobilenet_v2", ""}, Named{"--network inception-v3", "inception_v3", ""},
-        Named{"--model ResNet50", "resnet50", ""}, Named{"--model Resnet-50", "resnet50", ""},
-        Named{"--model resnet_18", "resnet18", ""}, Named{"--model vgg-16", "vgg16", ""},
-        Named{"--model VGG-16-bn", "vgg16_bn", ""}, Named{"--model wide-resnet-50-2", "wide_resnet50_2", ""},
-        Named{"--model resnet50_v2", "resnet50", "v2"}, Named{"--model resnet50_v1b", "resnet50", "v1.5"},
-        Named{"--model se-resnet50", "seresnet50", ""}}) {
+  for (const Named& one : {Named{"--network resnext --num-layers 50", "resnext50_32x4d", ""},
+                           Named{"--network resnext --num-layers 101", "resnext101_32x4d", ""},
+                           Named{"--network resnet-v1 --num-layers 50", "resnet50", "v1"},
+                           Named{"--network resnet-v2 --num-layers 20", "resnet20", "v2"},
+                           Named{"--network vgg --num-layers 16", "vgg16", ""},
+                           Named{"--network mobilenet", "mobilenet_v1", ""},
+                           Named{"--network mobilenet-v2", "mobilenet_v2", ""},
+                           Named{"--network inception-v3", "inception_v3", ""},
+                           Named{"--model ResNet50", "resnet50", ""},
+                           Named{"--model Resnet-50", "resnet50", ""},
+                           Named{"--model resnet_18", "resnet18", ""},
+                           Named{"--model vgg-16", "vgg16", ""},
+                           Named{"--model VGG-16-bn", "vgg16_bn", ""},
+                           Named{"--model wide-resnet-50-2", "wide_resnet50_2", ""},
+                           Named{"--model resnet50_v2", "resnet50", "v2"},
+                           Named{"--model resnet50_v1b", "resnet50", "v1.5"},
+                           Named{"--model se-resnet50", "seresnet50", ""},
+                           Named{"--model RegNet-Y-400MF", "regnet_y_400mf", ""},
+                           Named{"--model regnety_016", "regnet_y_1_6gf", ""},
+                           Named{"--model EfficientNetV2-S", "efficientnet_v2_s", ""},
+                           Named{"--model mnasnet_050", "mnasnet0_5", ""},
+                           Named{"--model regnetx_004_tv", "regnet_x_400mf", ""}}) {
     const TrainConfig config = train_config(one.line);
     EXPECT_EQ(config.model.model, one.model) << one.line;
     EXPECT_EQ(config.model.option("resnet-version"), one.version) << one.line;
@@ -161,10 +171,13 @@ TEST(Parse, networks_by_other_programs_names) {
   EXPECT_EQ(train_error("--network squeezenet"),
             "unknown model 'squeezenet'; networks of this family are squeezenet1_0, squeezenet1_1");
   EXPECT_EQ(
-      train_error("--network efficientnet_v2_s").find("unknown model 'efficientnet_v2_s'; networks of this family"), 0U)
+      train_error("--network efficientnet_lite0").find("unknown model 'efficientnet_lite0'; networks of this family"),
+      0U)
       << "no network is near";
   EXPECT_EQ(train_error("--network mobilenet_v3_larg"),
             "unknown model 'mobilenet_v3_larg'; did you mean 'mobilenet_v3_large'?");
+  EXPECT_EQ(train_error("--network regnety_400mf"), "unknown model 'regnety_400mf'; did you mean 'regnet_y_400mf'?");
+  EXPECT_EQ(train_error("--network regnety_008").rfind("unknown model 'regnety_008'; ", 0), 0U) << "not torchvision's";
   EXPECT_EQ(train_error("--network swin_t"), "unknown model 'swin_t'; 'convoy models' lists the networks");
 }
 

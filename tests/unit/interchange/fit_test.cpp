@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "support/expect_error.hpp"
 #include "support/temp_folder.hpp"
@@ -45,6 +46,46 @@ TEST_F(FitTest, AStateDictHasPyTorchsEntries) {
   EXPECT_EQ(state[5].extent, std::vector<Index>{});
   EXPECT_EQ(state[5].whole_numbers, std::vector<std::int64_t>{7});
   EXPECT_EQ(state.back().name, "fc.bias");
+}
+
+/// Whether a state dict with these names in place of the network's fits.
+void expect_timm(const std::string& model, const std::vector<std::pair<std::string, std::string>>& modules) {
+  const NameMap names = timm_modules(plan_of(model).graph);
+  for (const auto& [ours, theirs] : modules) {
+    ASSERT_TRUE(names.contains(ours)) << model << ' ' << ours;
+    EXPECT_EQ(names.at(ours), theirs) << model;
+  }
+  std::set<std::string> modules_with_tensors, renamed;
+  for (const auto& [ours, theirs] : names) renamed.insert(theirs);
+  EXPECT_EQ(renamed.size(), names.size()) << model << ": no two are one";
+  for (const Node& node : plan_of(model).graph.nodes)
+    if (!node.parameters.empty()) modules_with_tensors.insert(node.name);
+  EXPECT_EQ(modules_with_tensors.size(), names.size()) << model << ": all are named";
+}
+
+/// As timm 1.0 names them.
+TEST_F(FitTest, ModulesHaveTimmsNames) {
+  expect_timm("regnet_y_400mf", {{"stem.0", "stem.conv"},
+                                 {"trunk_output.block1.block1-0.proj.1", "s1.b1.downsample.bn"},
+                                 {"trunk_output.block1.block1-0.f.a.0", "s1.b1.conv1.conv"},
+                                 {"trunk_output.block4.block4-5.f.se.fc2", "s4.b6.se.fc2"},
+                                 {"trunk_output.block4.block4-5.f.c.1", "s4.b6.conv3.bn"},
+                                 {"fc", "head.fc"}});
+  expect_timm("mnasnet0_5", {{"layers.0", "conv_stem"},
+                             {"layers.3", "blocks.0.0.conv_dw"},
+                             {"layers.7", "blocks.0.0.bn2"},
+                             {"layers.12.3.layers.4", "blocks.5.3.bn2"},
+                             {"layers.13.0.layers.6", "blocks.6.0.conv_pwl"},
+                             {"layers.15", "bn2"},
+                             {"classifier.1", "classifier"}});
+  expect_timm("efficientnet_v2_s", {{"features.0.0", "conv_stem"},
+                                    {"features.1.1.block.0.0", "blocks.0.1.conv"},
+                                    {"features.2.0.block.0.0", "blocks.1.0.conv_exp"},
+                                    {"features.2.0.block.1.1", "blocks.1.0.bn2"},
+                                    {"features.6.14.block.2.fc1", "blocks.5.14.se.conv_reduce"},
+                                    {"features.6.14.block.3.0", "blocks.5.14.conv_pwl"},
+                                    {"features.7.0", "conv_head"},
+                                    {"classifier.1", "classifier"}});
 }
 
 TEST_F(FitTest, OneWordBeforeAllNamesIsDropped) {

@@ -149,20 +149,22 @@ TEST(Models, InitialiserOptionChangesFiltersOnly) {
 }
 
 /// torchvision 0.29: BasicConv2d of GoogLeNet and Inception v3 has eps=0.001, norm_layer of MobileNet v3 and of
-/// EfficientNet from b5 on eps=0.001 and momentum=0.01. timm 1.0: norm_eps of Inception v4 and Inception-ResNet v2 is
-/// 1e-3.
+/// EfficientNet from b5 on eps=0.001 and momentum=0.01, EfficientNet v2 eps=0.001, MNASNet momentum=1-0.9997. timm 1.0:
+/// norm_eps of Inception v4 and Inception-ResNet v2 is 1e-3.
 TEST(Models, BatchNormsAreThoseOfThePublishedNetwork) {
   struct Published {
     const char* model;
     float epsilon, momentum;
   };
-  for (const Published& one : {Published{"resnet18", 1e-5F, 0.1F}, Published{"mobilenet_v2", 1e-5F, 0.1F},
-                               Published{"efficientnet_b0", 1e-5F, 0.1F}, Published{"efficientnet_b4", 1e-5F, 0.1F},
-                               Published{"efficientnet_b5", 1e-3F, 0.01F}, Published{"efficientnet_b7", 1e-3F, 0.01F},
-                               Published{"mobilenet_v3_small", 1e-3F, 0.01F},
-                               Published{"mobilenet_v3_large", 1e-3F, 0.01F}, Published{"googlenet", 1e-3F, 0.1F},
-                               Published{"inception_v3", 1e-3F, 0.1F}, Published{"inception_v4", 1e-3F, 0.1F},
-                               Published{"inception_resnet_v2", 1e-3F, 0.1F}, Published{"inception_bn", 1e-5F, 0.1F}}) {
+  for (const Published& one :
+       {Published{"resnet18", 1e-5F, 0.1F}, Published{"mobilenet_v2", 1e-5F, 0.1F},
+        Published{"efficientnet_b0", 1e-5F, 0.1F}, Published{"efficientnet_b4", 1e-5F, 0.1F},
+        Published{"efficientnet_b5", 1e-3F, 0.01F}, Published{"efficientnet_b7", 1e-3F, 0.01F},
+        Published{"mnasnet0_5", 1e-5F, 3e-4F}, Published{"efficientnet_v2_s", 1e-3F, 0.1F},
+        Published{"efficientnet_v2_l", 1e-3F, 0.1F}, Published{"mobilenet_v3_small", 1e-3F, 0.01F},
+        Published{"mobilenet_v3_large", 1e-3F, 0.01F}, Published{"googlenet", 1e-3F, 0.1F},
+        Published{"inception_v3", 1e-3F, 0.1F}, Published{"inception_v4", 1e-3F, 0.1F},
+        Published{"inception_resnet_v2", 1e-3F, 0.1F}, Published{"inception_bn", 1e-5F, 0.1F}}) {
     int norms = 0;
     for (const Node& node : build_graph({.model = one.model}).nodes)
       if (const auto* norm = as<BatchNorm>(node)) {
@@ -173,6 +175,15 @@ TEST(Models, BatchNormsAreThoseOfThePublishedNetwork) {
     EXPECT_GT(norms, 10) << one.model;
     EXPECT_EQ(norms_of({.model = one.model, .norm_epsilon = 1e-4F}).epsilon, 1e-4F) << "what is asked for counts";
   }
+}
+
+/// torchvision 0.29: transform_input of GoogLeNet and Inception v3, and a mean of 0.5 in the transforms of EfficientNet
+/// v2 L.
+TEST(Models, InputIsThatOfThePublishedNetwork) {
+  for (const char* model : {"googlenet", "inception_v3", "inception_v4", "inception_resnet_v2", "efficientnet_v2_l"})
+    EXPECT_TRUE(takes_centred_input(model)) << model;
+  for (const char* model : {"efficientnet_v2_m", "efficientnet_b0", "resnet50", "inception_bn", "no such network"})
+    EXPECT_FALSE(takes_centred_input(model)) << model;
 }
 
 TEST(Models, OptionsReachTheNodes) {
