@@ -178,14 +178,10 @@ struct Fit {
 };
 
 [[noreturn]] void fail_difference(const Fit& fit, const FileMeta& meta, const std::string& difference) {
-  const bool all = fit.content == Content::all;
-  if (meta.model == fit.plan.graph.model)
-    fail(Exit::data,
-         "checkpoint '{}' is of another {} ({}); give the options of the model{} that it was made "
-         "with (config.cfg in the folder of its run has them)",
-         fit.path, meta.model, difference, all ? " and the classes and optimizer" : " and the classes");
-  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model{} it was made with", fit.path, meta.model,
-       fit.plan.graph.model, difference, all ? ", classes and optimizer" : " and classes");
+  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model{} it was made with{}", fit.path,
+       meta.model, fit.plan.graph.model, difference,
+       fit.content == Content::all ? ", classes and optimizer" : " and classes",
+       meta.model == fit.plan.graph.model ? " (config.cfg in the folder of its run has their options)" : "");
 }
 
 /// `/parameters/fc.` of the layer that makes the classes.

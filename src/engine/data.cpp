@@ -208,10 +208,9 @@ void require_mean_per_channel(const DataConfig& config, const DatasetInfo& info)
   if (means != channels || deviations != channels)
     fail(
         Exit::usage,
-        "the means ({}) have {} values and the standard deviations ({}) {}, but the images of '{}' have {} channels; give "
+        "the means and standard deviations have {} and {} values, but the images of '{}' have {} channels; give each of "
         "--rgb-mean and --rgb-std a value per channel",
-        config.rgb_mean.empty() ? "of the data set" : "--rgb-mean", means,
-        config.rgb_std.empty() ? "of the data set" : "--rgb-std", deviations, info.folder, channels);
+        means, deviations, info.folder, channels);
 }
 
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment) {

@@ -103,8 +103,8 @@ std::string data_in_onnx(const TensorFile& file) {
       for (const double value : numbers(key)) to->push_back(value * white);
     const std::vector<double> crop = numbers("crop_size");
     if (crop.size() != 2 || data.mean.size() != data.std.size()) throw std::invalid_argument("sides");
-    data.height = data.input_height = static_cast<Index>(crop[0]);
-    data.width = data.input_width = static_cast<Index>(crop[1]);
+    data.input_height = static_cast<Index>(crop[0]);  // the size of stored pixels isn't told
+    data.input_width = static_cast<Index>(crop[1]);
     data.short_side = Json::parse(told.at("resize_size")).as<Index>();
     data.normalise = normalise_named(told.at("normalization"));
     if (!data.normalise) throw std::invalid_argument("normalization");

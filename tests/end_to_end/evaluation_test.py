@@ -85,9 +85,9 @@ def other_sets(work):
               f"{ranks} ranks: the model's mean and deviation, loss {expected['loss']:.3f}")
     for ranks in (1, 3):
         err = run(ranks, "evaluate", model, "--data", f"{work}/dark", "--rgb-mean", "1,2", expect=2)[1]
-        check("--rgb-mean has 2 and --rgb-std 3 values, but the images of " in err and "holds images of 2" not in err, f"--rgb-mean of other channels, {ranks} ranks")
+        check("the means and standard deviations have 2 and 3 values, but the images of " in err and "holds images of 2" not in err, f"--rgb-mean of other channels, {ranks} ranks")
     err = train(3, f"{work}/no", "--data", data, "--model", "resnet8", "--rgb-mean", "1,2", expect=2)[1]
-    check("--rgb-mean has 2 and --rgb-std 3 values, but the images of " in err and "holds images of" not in err, "train says the same")
+    check("the means and standard deviations have 2 and 3 values, but the images of " in err and "holds images of" not in err, "train says the same")
     check(abs(evaluated(1, "dark", *own)[0]["loss"] - expected["loss"]) > 0.1, "which is not the loss with the set's")
     tables = []
     for source in ("dark", "dark.in"):

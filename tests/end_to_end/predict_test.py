@@ -53,6 +53,9 @@ with work_folder() as folder:
                abs(float(by_name[f"{folder}/in/val/{name}"]["probability1"]) - line["classes"][0]["probability"]) < 2e-6
                for name, line in zip(order, lines))
     check(same, "files and samples get the same classes")
+    run(1, "export", model, "--output", f"{folder}/run.onnx")
+    found = predict(1, "--weights", f"{folder}/run.onnx", f"{folder}/in/val", "--format", "csv", "--topk", 4)[0]
+    check(found == out, "an exported ONNX file: resized to 36 and cropped to 32, too, with the same text")
     check(all(abs(sum(float(row[f"probability{i}"]) for i in range(1, 5)) - 1) < 1e-5 for row in table), "probabilities add up to 1")
 
     # Networks that learned from stored pixels: as they are, and resized.

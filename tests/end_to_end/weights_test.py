@@ -185,7 +185,7 @@ def network(folder):
         _, err = train(3, f"{folder}/no", *synthetic(), *set_words, "--weights", path, *job, expect=3)
         check(f"'{path}' (safetensors) takes images of {theirs}, and this resnet20 v1 takes images of {own}; if a data set has the latter, prepare it again with --color" in err, f"train: a file of {theirs}")
         err = evaluated(3, path, *set_words, "--model", "resnet20", expect=3)
-        check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "--rgb-mean has" not in err, f"evaluate: a file of {theirs}")
+        check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "the means and standard" not in err, f"evaluate: a file of {theirs}")
     data = f"{folder}/grey-set"
     run(1, "synthetic", "--samples", 10, "--val-samples", 6, "--image-size", 16, "--classes", CLASSES, "--channels", 1, "--partitions", 1, "--out", data, program=PREPROCESS)
     err = run(1, "predict", f"{folder}/deep.safetensors", data, "--model", "resnet20", expect=3)[1]
