@@ -37,8 +37,10 @@ elif grep -q '^CONVOY_CUDA:[A-Z]*=OFF' build/release/CMakeCache.txt; then
   packages+=(--no-cuda)
 fi
 
-say "installing what is missing"
-[ -z "$install" ] || scripts/install-deps.sh "${packages[@]}"
+if [ -n "$install" ]; then
+  say "installing what is missing"
+  scripts/install-deps.sh "${packages[@]}"
+fi
 
 say "building convoy and convoy-preprocess"
 scripts/build.sh release "${options[@]}" -- convoy convoy-preprocess

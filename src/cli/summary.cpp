@@ -236,11 +236,14 @@ Exit run_summary(const Words& words) {
     head.emplace_back("result");
     rows.push_back(std::move(head));
     for (const Run& run : runs) rows.push_back(row_of(run, topk, differing));
-    if (config.format == TableFormat::text) {
-      const auto left_out = fit_columns(rows, first_option, differing.size(), width_of_output());
+    if (config.format != TableFormat::csv) {
+      const bool is_text = config.format == TableFormat::text;
+      constexpr std::size_t widest_page = 400;  // characters; a network of --model-file takes thousands
+      const auto left_out =
+          fit_columns(rows, first_option, differing.size(), is_text ? width_of_output() : widest_page);
       if (!left_out.empty())
-        note = fmt::format("{} more {} and {} left out, --format csv has all: {}\n", left_out.size(),
-                           left_out.size() == 1 ? "option differs" : "options differ",
+        note = fmt::format("{}{} more {} and {} left out, --format csv has all: {}\n", is_text ? "" : "\n",
+                           left_out.size(), left_out.size() == 1 ? "option differs" : "options differ",
                            left_out.size() == 1 ? "is" : "are", fmt::join(left_out, ", "));
     }
   }
@@ -257,7 +260,8 @@ Command summary_command() {
       .usage = "convoy summary RUN_DIR ... [options]",
       .text =
           "Prints a table of runs, the best first: epochs done, hours, best accuracy on the val split, speed, options that\n"
-          "differ, and how each run ended. RUN_DIR may be a folder of runs. The text leaves out options that don't fit.",
+          "differ, and how each run ended. RUN_DIR may be a folder of runs. Only --format csv has\n"
+          "the options that don't fit.",
       .see_options = see_options<SummaryConfig>,
       .alone = run_summary};
 }

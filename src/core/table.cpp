@@ -45,6 +45,14 @@ std::string columns(const std::vector<TableRow>& rows, bool markdown) {
   return text;
 }
 
+/// In Markdown a bar ends a field.
+std::vector<TableRow> escaped(std::vector<TableRow> rows) {
+  for (TableRow& row : rows)
+    for (std::string& field : row)
+      for (std::size_t at = 0; (at = field.find('|', at)) != std::string::npos; at += 2) field.insert(at, 1, '\\');
+  return rows;
+}
+
 }  // namespace
 
 std::vector<std::size_t> column_widths(const std::vector<TableRow>& rows) {
@@ -59,7 +67,7 @@ std::string table_text(const std::vector<TableRow>& rows, TableFormat format) {
     case TableFormat::csv:
       return csv(rows);
     case TableFormat::markdown:
-      return columns(rows, true);
+      return columns(escaped(rows), true);
     case TableFormat::text:
       return columns(rows, false);
   }
