@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <map>
 
 #include "checkpoint/checkpoint.hpp"
@@ -81,7 +80,7 @@ struct MainFile {
     std::map<int, std::string> paths;
     for (const ShardRecord& shard : file.shards) {
       if (const std::string damage = find_damage(path, shard); !damage.empty()) fail(Exit::data, "{}", damage);
-      paths[shard.replica] = (std::filesystem::path(path).parent_path() / shard.file).string();
+      paths[shard.replica] = shard_path(path, shard);
     }
     return paths;
   }

@@ -422,8 +422,12 @@ std::string find_damage(const std::string& path) {
   return {};
 }
 
+std::string shard_path(const std::string& main, const ShardRecord& shard) {
+  return (std::filesystem::path(main).parent_path() / shard.file).string();
+}
+
 std::string find_damage(const std::string& main, const ShardRecord& shard) {
-  const std::string file = (std::filesystem::path(main).parent_path() / shard.file).string();
+  const std::string file = shard_path(main, shard);
   try {
     check_seal(file);
     if (seal_digest(file) != shard.seal) return fmt::format("shard '{}' is of another save", file);

@@ -82,7 +82,9 @@ Stamp peek(const std::string& path);
 /// Reads main file and shards completely. Returns an empty text, or what is damaged or torn. Throws Error(data) for a
 /// whole file that is no checkpoint of this version.
 std::string find_damage(const std::string& path);
-/// The same of one shard. `main`: path of the main file that names it.
+/// The shard's path. `main`: that of the main file that names it.
+std::string shard_path(const std::string& main, const ShardRecord& shard);
+/// As find_damage, of one shard.
 std::string find_damage(const std::string& main, const ShardRecord& shard);
 
 }  // namespace convoy

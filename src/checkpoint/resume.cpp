@@ -109,7 +109,7 @@ std::string find_damaged_shard(const Communicator& communicator, const FoundChec
            "'{}' can't be seen here (but on rank 0); put --checkpoint-dir on a file system that all hosts share",
            found.path);
     if (std::string damage = find_damage(found.path, shards[i]); !damage.empty()) {
-      require_opens((fs::path(found.path).parent_path() / shards[i].file).string());
+      require_opens(shard_path(found.path, shards[i]));
       return damage;
     }
   }
@@ -121,7 +121,7 @@ std::vector<Shard> load_shards(const FoundCheckpoint& found, const Plan& plan, c
   std::vector<Shard> shards;
   for (const ShardRecord& record : found.file.shards) {
     if (record.replica < spec.first_replica || record.replica >= spec.first_replica + spec.replica_count) continue;
-    const std::string path = (fs::path(found.path).parent_path() / record.file).string();
+    const std::string path = shard_path(found.path, record);
     if (seal_digest(path) != record.seal)
       fail(Exit::data, "shard '{}' doesn't belong to '{}' (it is of another save); resume from another checkpoint",
            path, found.path);

@@ -2,12 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -23,6 +18,7 @@
 #include "core/text.hpp"
 #include "data/dataset.hpp"
 #include "engine/memory_use.hpp"
+#include "io/file.hpp"
 #include "io/hdf5.hpp"
 #include "io/seal.hpp"
 #include "network/freeze.hpp"
@@ -266,13 +262,10 @@ Exit run_inspect(const Words& words) {
 }  // namespace
 
 std::string read_card(const std::string& path) {
-  std::ifstream file(path);
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown))
-    fail(Exit::usage, "'{}' is a folder, not a card's description; see docs/cuda.md", path);
-  if (!file)
-    fail(Exit::usage, "cannot read the card's description '{}' ({}); see docs/cuda.md", path, std::strerror(errno));
-  return plain_text({std::istreambuf_iterator<char>(file), {}}, path, Exit::usage);
+  const auto text = text_of_file(path);
+  if (!text)
+    fail(Exit::usage, "cannot read the card's description '{}' (there is no such file); see docs/cuda.md", path);
+  return plain_text(*text, path, Exit::usage);
 }
 
 Command inspect_command() {

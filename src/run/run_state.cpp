@@ -4,13 +4,12 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "checkpoint/fence.hpp"
 #include "checkpoint/file.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "io/file.hpp"
 
 namespace convoy {
 namespace {
@@ -85,17 +84,9 @@ void for_each_field(State& s, const Field& field) {
   field("rank", s.rank);
 }
 
-std::optional<std::string> read_text(const std::string& path) {
-  std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) return std::string();  // holds no state
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 /// An attempt's end is said by whichever rank came first: it is why the others ended.
 void add_end(RunState& state, const std::string& folder) {
-  const auto text = read_text(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt));
+  const auto text = text_of_file(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt));
   const Json end = Json::parse_or_null(text.value_or(""));
   if (!end.is_object()) return;  // being written
   try {
@@ -158,7 +149,7 @@ RunState parse_run_state(const std::string& text, const std::string& path) {
 
 std::optional<RunState> read_run_state(const std::string& folder) {
   const std::string path = folder + "/state.json";
-  const auto text = read_text(path);
+  const auto text = text_of_file(path);
   if (!text) return std::nullopt;
   RunState state = parse_run_state(*text, path);
   add_end(state, folder);

@@ -9,7 +9,7 @@
 #include "backend/factory.hpp"
 #include "comm/agree.hpp"
 #include "config/print.hpp"
-#include "core//host_facts.hpp"
+#include "core/host_facts.hpp"
 #include "core/json.hpp"
 #include "core/launcher.hpp"
 #include "core/log.hpp"

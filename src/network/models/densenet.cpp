@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 
 #include "network/builder.hpp"
@@ -21,15 +20,10 @@ constexpr std::array<Form, 4> forms = {{{"densenet121", 32, {6, 12, 24, 16}},
                                         {"densenet169", 32, {6, 12, 32, 32}},
                                         {"densenet201", 32, {6, 12, 48, 32}}}};
 
-const Form* find_form(const std::string& model) {
-  const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return model == each.name; });
-  return form != forms.end() ? form : nullptr;
-}
-
 /// Huang et al. 2017 (arXiv 1608.06993), DenseNet-BC: bottlenecks of 4 x growth, transitions that halve the channels.
 /// Names are torchvision's.
 Graph build_densenet(const GraphSpec& spec) {
-  const Form& form = *find_form(spec.model);
+  const Form& form = *find_form(forms, spec.model);
   GraphBuilder net(spec, ActivationKind::relu);
   NodeId x =
       net.convolution("features.conv0", net.input(), {.out = 2 * form.growth, .kernel = 7, .stride = 2, .pad = 3});
@@ -61,7 +55,7 @@ Family densenet_family() {
   return {.names = {"densenet121", "densenet161", "densenet169", "densenet201"},
           .help = {"densenet121, 161, 169, 201"},
           .published = {{"densenet121", 74.43}, {"densenet161", 77.14}, {"densenet169", 75.60}, {"densenet201", 76.90}},
-          .has = [](const std::string& model) { return find_form(model) != nullptr; },
+          .has = [](const std::string& model) { return find_form(forms, model) != nullptr; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_densenet};
 }

@@ -59,11 +59,6 @@ constexpr std::array<Form, 11> forms = {{{"efficientnet_b0", 1.0, 1.0, 224, 0.2F
                                          {"efficientnet_v2_m", 1.0, 1.0, 480, 0.3F, of_v2, v2_m, 24, 1280},
                                          {"efficientnet_v2_l", 1.0, 1.0, 480, 0.4F, of_v2, v2_l, 32, 1280}}};
 
-const Form* find_form(const std::string& model) {
-  const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return model == each.name; });
-  return form != forms.end() ? form : nullptr;
-}
-
 /// Convolution, batch norm and activation, as torchvision numbers them.
 NodeId append_unit(GraphBuilder& net, const std::string& name, NodeId x, const Convolution& attributes) {
   x = net.batch_norm(name + ".1", net.convolution(name + ".0", x, attributes));
@@ -93,7 +88,7 @@ NodeId append_block(GraphBuilder& net, const std::string& name, NodeId x, const 
 /// Tan and Le 2019 (arXiv 1905.11946), table 1, and 2021 (arXiv 2104.00298), table 4, with torchvision's last stages;
 /// names are torchvision's. Without stochastic depth.
 Graph build_efficientnet(const GraphSpec& spec) {
-  const Form& form = *find_form(spec.model);
+  const Form& form = *find_form(forms, spec.model);
   const auto scaled = [&](Index channels) { return multiple_of_8(form.width * static_cast<double>(channels)); };
   GraphBuilder net(spec, ActivationKind::silu);
   NodeId x = append_unit(net, "features.0", net.input(), {.out = scaled(form.stem), .kernel = 3, .stride = 2});
@@ -115,10 +110,7 @@ Graph build_efficientnet(const GraphSpec& spec) {
 }  // namespace
 
 Family efficientnet_family() {
-  std::vector<std::string> names;
-  names.reserve(forms.size());
-  for (const Form& form : forms) names.emplace_back(form.name);
-  return {.names = names,
+  return {.names = names_of(forms),
           .help = {"efficientnet_b0 to b7, v2_s, v2_m, v2_l: squeeze and excitation, SiLU; without stochastic depth"},
           .options = {dropout_option()},
           .published = {{"efficientnet_b0", 77.69},
@@ -132,13 +124,13 @@ Family efficientnet_family() {
                         {"efficientnet_v2_s", 84.23},
                         {"efficientnet_v2_m", 85.11},
                         {"efficientnet_v2_l", 85.81}},
-          .has = [](const std::string& model) { return find_form(model) != nullptr; },
+          .has = [](const std::string& model) { return find_form(forms, model) != nullptr; },
           .usual_input =
               [](const GraphSpec& spec) {
-                return UsualInput{1000, 3, find_form(spec.model)->size};
+                return UsualInput{1000, 3, find_form(forms, spec.model)->size};
               },
           .build = build_efficientnet,
-          .norms = [](const std::string& model) { return find_form(model)->norms; },
+          .norms = [](const std::string& model) { return find_form(forms, model)->norms; },
           .centred_input = {"efficientnet_v2_l"},
           .other_name = renamed({{"efficientnetv2_s", "efficientnet_v2_s"},
                                  {"efficientnetv2_m", "efficientnet_v2_m"},

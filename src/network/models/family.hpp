@@ -2,6 +2,7 @@
 // A family of networks is one file, models/NAME.cpp, that defines `Family NAME_family()`, and its NAME in the list of
 // network/CMakeLists.txt, which is also the order of --help.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -46,6 +47,19 @@ std::vector<Family> model_families();
 
 /// `channels` as the nearest multiple of 8, the next one where that takes more than a tenth away (MobileNet's rule).
 Index multiple_of_8(double channels);
+
+/// The row with this name of a family's table, whose rows have a `name`; null: there is none.
+template <class Forms>
+const typename Forms::value_type* find_form(const Forms& forms, const std::string& model) {
+  const auto form = std::find_if(forms.begin(), forms.end(), [&](const auto& each) { return model == each.name; });
+  return form != forms.end() ? &*form : nullptr;
+}
+template <class Forms>
+std::vector<std::string> names_of(const Forms& forms) {
+  std::vector<std::string> names;
+  for (const auto& form : forms) names.emplace_back(form.name);
+  return names;
+}
 
 /// Share of values that dropout layers drop.
 ModelOption dropout_option();

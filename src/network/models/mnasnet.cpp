@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 
 #include "network/builder.hpp"
@@ -16,11 +15,6 @@ struct Form {
 };
 constexpr std::array<Form, 4> forms = {
     {{"mnasnet0_5", 0.5}, {"mnasnet0_75", 0.75}, {"mnasnet1_0", 1}, {"mnasnet1_3", 1.3}}};
-
-const Form* find_form(const std::string& model) {
-  const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return model == each.name; });
-  return form != forms.end() ? form : nullptr;
-}
 
 /// Appends layers that torchvision counts: `layers.0`, `layers.1`, ...
 class Sequence {
@@ -62,7 +56,7 @@ constexpr Stage stages[] = {{3, 2, 3, 24, 3}, {5, 2, 3, 40, 3},  {5, 2, 6, 80, 3
 /// Tan et al. 2018 (arXiv 1807.11626) without squeeze and excitation, as torchvision has it since version 2 of its
 /// state dicts: narrow ones have a narrower stem, too.
 Graph build_mnasnet(const GraphSpec& spec) {
-  const Form& form = *find_form(spec.model);
+  const Form& form = *find_form(forms, spec.model);
   const auto scaled = [&](Index channels) { return multiple_of_8(form.width * static_cast<double>(channels)); };
   GraphBuilder net(spec, ActivationKind::relu);
   Sequence layers(net, "layers");
@@ -89,14 +83,11 @@ Graph build_mnasnet(const GraphSpec& spec) {
 }  // namespace
 
 Family mnasnet_family() {
-  std::vector<std::string> names;
-  names.reserve(forms.size());
-  for (const Form& form : forms) names.emplace_back(form.name);
-  return {.names = names,
+  return {.names = names_of(forms),
           .help = {"mnasnet0_5, 0_75, 1_0, 1_3: inverted bottlenecks of 3x3 and 5x5; slow running statistics"},
           .options = {dropout_option()},
           .published = {{"mnasnet0_5", 67.73}, {"mnasnet0_75", 71.18}, {"mnasnet1_0", 73.46}, {"mnasnet1_3", 76.51}},
-          .has = [](const std::string& model) { return find_form(model) != nullptr; },
+          .has = [](const std::string& model) { return find_form(forms, model) != nullptr; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_mnasnet,
           .norms = [](const std::string&) { return Norms{.momentum = 3e-4F}; },

@@ -36,11 +36,6 @@ constexpr std::array<Form, 14> forms = {{{"regnet_y_400mf", {48, 104, 208, 440},
                                          {"regnet_x_16gf", {256, 512, 896, 2048}, {2, 6, 13, 1}, 128, false, 80.06},
                                          {"regnet_x_32gf", {336, 672, 1344, 2520}, {2, 7, 13, 1}, 168, false, 80.62}}};
 
-const Form* find_form(const std::string& model) {
-  const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return model == each.name; });
-  return form != forms.end() ? form : nullptr;
-}
-
 NodeId append_linear_unit(GraphBuilder& net, const std::string& name, NodeId x, const Convolution& attributes) {
   return net.batch_norm(name + ".1", net.convolution(name + ".0", x, attributes));
 }
@@ -63,7 +58,7 @@ NodeId append_block(GraphBuilder& net, const std::string& name, NodeId x, const 
 
 /// Names are torchvision's.
 Graph build_regnet(const GraphSpec& spec) {
-  const Form& form = *find_form(spec.model);
+  const Form& form = *find_form(forms, spec.model);
   GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = append_unit(net, "stem", net.input(), {.out = 32, .kernel = 3, .stride = 2});
   for (std::size_t stage = 1; stage <= form.widths.size(); ++stage)
@@ -101,14 +96,11 @@ OtherName timm_name() {
 }  // namespace
 
 Family regnet_family() {
-  std::vector<std::string> names;
-  names.reserve(forms.size());
-  for (const Form& form : forms) names.emplace_back(form.name);
-  return {.names = names,
+  return {.names = names_of(forms),
           .help = {"regnet_x_400mf, x_800mf, x_1_6gf, x_3_2gf, x_8gf, x_16gf, x_32gf: grouped bottlenecks",
                    "regnet_y_400mf, ..., y_32gf: with squeeze and excitation, too"},
           .published = published_top1_of_forms(),
-          .has = [](const std::string& model) { return find_form(model) != nullptr; },
+          .has = [](const std::string& model) { return find_form(forms, model) != nullptr; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_regnet,
           .other_name = timm_name()};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 
 #include "network/builder.hpp"
@@ -19,16 +18,14 @@ constexpr std::array<Form, 4> forms = {
     {{"vgg11", {1, 1, 2, 2, 2}}, {"vgg13", {2, 2, 2, 2, 2}}, {"vgg16", {2, 2, 3, 3, 3}}, {"vgg19", {2, 2, 4, 4, 4}}}};
 constexpr std::array<Index, 5> widths = {64, 128, 256, 512, 512};
 
-const Form* find_form(const std::string& model) {
-  const std::string base = model.substr(0, model.find("_bn"));
-  const auto* form = std::find_if(forms.begin(), forms.end(), [&](const Form& each) { return base == each.name; });
-  return form != forms.end() && (model == base || model == base + "_bn") ? form : nullptr;
+const Form* form_of(const std::string& model) {
+  return find_form(forms, model.ends_with("_bn") ? model.substr(0, model.size() - 3) : model);
 }
 
 /// Simonyan and Zisserman 2014 (arXiv 1409.1556); names and the variant with batch norm are torchvision's. torchvision
 /// averages to 7 x 7 before the dense layers, which is the identity at 224 pixels; here they take what is left.
 Graph build_vgg(const GraphSpec& spec) {
-  const Form& form = *find_form(spec.model);
+  const Form& form = *form_of(spec.model);
   const bool norm = spec.model.ends_with("_bn");
   GraphBuilder net(spec, ActivationKind::relu);
   NodeId x = net.input();
@@ -65,7 +62,7 @@ Family vgg_family() {
                         {"vgg13_bn", 71.59},
                         {"vgg16_bn", 73.36},
                         {"vgg19_bn", 74.22}},
-          .has = [](const std::string& model) { return find_form(model) != nullptr; },
+          .has = [](const std::string& model) { return form_of(model) != nullptr; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },
           .build = build_vgg};
 }

@@ -136,7 +136,7 @@ TEST(OverlapTest, WaitsLessAfterWork) {
 
   sums->finish(sums->submit({data, std::span(&part, 1), 1000, {}, "nothing beside it"}));
   const double waited_alone = sums->take_wait_seconds();
-  clock.set_tick(0);  // so a rank that gets no core for seconds is no wait
+  clock.set_tick(0);  // a rank that gets no core for seconds is no wait; a delay that began at finish() would never end
   const Ticket ticket = sums->submit({data, std::span(&part, 1), 1000, {}, "work beside it"});
   clock.advance(100.01);  // the work, which outlasts the delay
   sums->finish(ticket);
