@@ -141,6 +141,7 @@ struct CheckpointConfig {
   int keep = 3;
   std::string resume;    ///< path, `auto`, or empty
   std::string weights;   ///< --weights PATH: weights only
+  bool new_head = false;  ///< --new-head: the last layer of --weights starts anew
   bool restart = false;  ///< --restart: begin anew though --resume auto finds only what it can't continue from
   bool save = true;      ///< --no-checkpoints
 };

@@ -234,6 +234,8 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   add(std::move(weights))
       .also({"initial-checkpoint", "pretrained-from-file", "pretrained-path", "pretrained-model-checkpoint-path",
              "load-model-weights-dir"});
+  add(switch_option("new-head", checkpoint.new_head,
+                    "leave out the last layer of --weights and start it anew, for other classes of the same number"));
   return group;
 }
 

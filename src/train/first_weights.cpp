@@ -35,7 +35,7 @@ namespace {
        config.said.count("model") > 0 ? "" : ", since no --model is given", remedy);
 }
 
-/// Whether the weights have a head for the classes of this run. Says on rank 0 what differs.
+/// Whether the run takes the head of the weights. Says on rank 0 what differs.
 Head judge_head(const TrainingJob& job, const FoundWeights& found) {
   const TrainingPhase& first = job.phases.front();
   const TrainedData own = data_of(first);
@@ -44,7 +44,15 @@ Head judge_head(const TrainingJob& job, const FoundWeights& found) {
     verdict = judge({found.file.meta.data, fmt::format("'{}'", found.path)},
                     {own, fmt::format("'{}'", first.splits.train.folder)}, DataUse::weights);
   if (job.communicator.rank() == 0) tell(verdict);
-  return verdict.new_head ? Head::left_out : Head::where_it_fits;
+  return verdict.new_head || job.config.checkpoint.new_head ? Head::left_out : Head::where_it_fits;
+}
+
+/// A head of as many classes fits, whatever they are.
+void warn_of_unnamed_classes(const FoundWeights& found, const TrainingJob& job) {
+  if (found.tells() || !found.file.meta.data.class_names.empty()) return;
+  log::warn(
+      "the last layer of '{}' is kept, since it makes as many classes as this run has ({}); the file does not name them: if they are others, --new-head starts the layer anew",
+      found.path, job.engine->plan().graph.classes);
 }
 
 /// The epsilon with which a checkpoint's weights learned; nothing: it can't be read.
@@ -124,6 +132,7 @@ Unread read_weights(TrainingJob& job, std::vector<float>& block) {
           Exit::usage,
           "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
           row.name);
+  if (loaded.unread.empty() && job.communicator.rank() == 0) warn_of_unnamed_classes(found, job);
   if (!loaded.unread.empty())
     log::info("a new head for the classes of this run: {} start anew", fmt::join(loaded.unread, ", "));
   return std::move(loaded.unread);

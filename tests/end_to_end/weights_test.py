@@ -90,9 +90,14 @@ def evaluation(folder, state, checkpoint):
 def training(folder, state, checkpoint):
     still = ("--model", "resnet8", "--batch-size", 8, "--max-steps", 1, "--lr", 1e-9, "--lr-schedule", "constant", "--weight-decay", 0)
     for ranks in (1, 3):
-        out, _ = train(ranks, f"{folder}/same-{ranks}", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
+        out, err = train(ranks, f"{folder}/same-{ranks}", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
         check(difference(tensors(last(f"{folder}/same-{ranks}")), tensors(checkpoint)) < 1e-6, f"{ranks} ranks begin with the file's weights")
         check("start anew" not in out, "and with its head")
+        check((out + err).count("is kept, since it makes as many classes as this run has (5); the file does not name them") == 1, "which may be of other classes: said once")
+        out, err = train(ranks, f"{folder}/new-{ranks}", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--new-head")
+        moved = [n for n, v in tensors(last(f"{folder}/new-{ranks}")).items() if difference({n: v}, {n: tensors(checkpoint)[n]}) > 1e-6]
+        check(sorted(moved)[-1] == "fc.weight" and all(n.startswith("fc.") for n in moved), f"--new-head: only the last layer starts anew: {moved}")
+        check("parameters/fc.weight" in out and "is kept, since" not in out + err, "and is said to")
         out, _ = train(ranks, f"{folder}/other-{ranks}", *synthetic(7), "--weights", f"{folder}/wrapped.safetensors", *still)
         found, before = tensors(last(f"{folder}/other-{ranks}")), tensors(checkpoint)
         check("a new head for the classes of this run: /parameters/fc.weight, /parameters/fc.bias start anew" in out, "7 classes: a new head, said")
