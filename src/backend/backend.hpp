@@ -44,10 +44,11 @@ struct SetLayout {
 
 /// How one sample becomes network input; all of it may change with every launch.
 struct SampleSpec {
-  Index sample = 0;           ///< index into a resident set, or row of Batch::images
-  Index position = 0;         ///< in the epoch: with the step it is the key of this sample's dropout masks
-  std::int16_t y = 0, x = 0;  ///< top left corner of the crop window in source pixels; outside the source: padding
-  std::uint8_t flip = 0;      ///< 1: mirrored left to right after the crop
+  Index sample = 0;                ///< index into a resident set, or row of Batch::images
+  Index position = 0;              ///< in the epoch: with the step it is the key of this sample's dropout masks
+  std::int16_t y = 0, x = 0;       ///< top left corner of the crop window in source pixels; outside the source: padding
+  std::uint8_t flip = 0;           ///< 1: mirrored left to right after the crop
+  std::uint8_t vertical_flip = 0;  ///< 1: mirrored top to bottom after the crop
   std::int16_t erase_y = 0, erase_x = 0, erase_h = 0,
                erase_w = 0;  ///< output pixels set to 0 after normalisation; h = 0: none
   Index partner = -1;        ///< whose image is mixed in, made its own way: position in this batch, -1: none

@@ -77,6 +77,10 @@ OptionGroup augment_options(DataConfig& data) {
                           {{"none", Flip::none}, {"random", Flip::random}, {"alternating", Flip::alternating}},
                           "mirror images left to right: never, at random, or in every other epoch"))
       .decides_bits();
+  add(number_option("vertical-flip", "P", spec.vertical_flip, share,
+                    "probability that an image is mirrored top to bottom, for pictures without an up and a down"))
+      .also({"vflip"})
+      .decides_bits_unless({"0"});
   add(number_option("cutout", "PIXELS", spec.cutout, from_to(0, 16384), "side of the square to erase, pixels; 0: none"))
       .decides_bits();
   add(number_option("random-erasing", "P", spec.erasing.probability, share,

@@ -139,11 +139,11 @@ struct CheckpointConfig {
   bool save_auto = false;          ///< --save-every-minutes auto: sqrt(2 C M) from the measured time of a save
   double mean_failure_hours = 24;  ///< --mtbf: M of that formula, for the whole job
   int keep = 3;
-  std::string resume;    ///< path, `auto`, or empty
-  std::string weights;   ///< --weights PATH: weights only
+  std::string resume;     ///< path, `auto`, or empty
+  std::string weights;    ///< --weights PATH: weights only
   bool new_head = false;  ///< --new-head: the last layer of --weights starts anew
-  bool restart = false;  ///< --restart: begin anew though --resume auto finds only what it can't continue from
-  bool save = true;      ///< --no-checkpoints
+  bool restart = false;   ///< --restart: begin anew though --resume auto finds only what it can't continue from
+  bool save = true;       ///< --no-checkpoints
 };
 
 /// Steps of a run, from 1; 0: none.

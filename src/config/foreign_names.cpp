@@ -95,7 +95,6 @@ constexpr std::array known{
     Foreign{"random-crop", "use --crop window with --pad, or --crop resized"},
     Foreign{"scale min-crop-size max-crop-size", area},
     Foreign{"hflip horizontal-flip random-flip random-mirror", "use --flip random"},
-    Foreign{"vflip", "Convoy mirrors images left to right alone, by --flip"},
     Foreign{"no-aug", "nothing is augmented unless an option says so; see 'convoy train --help augmentation'"},
     Foreign{"color-jitter colour-jitter", jitter},
     Foreign{"color-jitter-prob grayscale-prob gaussian-blur-prob",

@@ -125,6 +125,7 @@ std::string describe(const AugmentSpec& spec) {
   say(!resized && !whole, fmt::format("{} crop of {}x{}", spec.train ? "random" : "centre", spec.height, spec.width));
   if (!spec.train) return text;
   say(spec.flip != Flip::none, spec.flip == Flip::random ? "flip" : "alternating flip");
+  say(spec.vertical_flip > 0, "vertical flip");
   say(spec.geometry.any(), "rotation, shear or scale");
   say(spec.policy.policy != Policy::none, "augmentation policy");
   say(spec.colour.any(), "colour");
@@ -167,7 +168,7 @@ Region random_window(const AugmentSpec& spec, Index epoch, Index position, const
 }
 
 void augment(const AugmentSpec& spec, Index epoch, Index position, Index sample_id, SampleSpec& to) {
-  to.flip = 0;
+  to.flip = to.vertical_flip = 0;
   to.erase_y = to.erase_x = to.erase_h = to.erase_w = 0;
   const bool made = spec.on_host();  // images come as large as the input
   const Index source_height = made ? spec.height : spec.source_height;
@@ -184,11 +185,13 @@ void augment(const AugmentSpec& spec, Index epoch, Index position, Index sample_
   const Region window = window_in(spec, random, {source_height, source_width});
   const bool mirrored = random.bits() >> 31 != 0;
   const Index erase_y = random.below(spec.height), erase_x = random.below(spec.width);
+  const bool upside_down = random.uniform() < spec.vertical_flip;
 
   to.y = narrow(made ? 0 : window.y);
   to.x = narrow(made ? 0 : window.x);
   if (spec.flip == Flip::random) to.flip = mirrored ? 1 : 0;
   if (spec.flip == Flip::alternating) to.flip = alternating_flip(spec.seed, epoch, sample_id) ? 1 : 0;
+  to.vertical_flip = upside_down ? 1 : 0;
   if (spec.cutout > 0) {
     const Range rows = clipped(erase_y, spec.cutout, spec.height), columns = clipped(erase_x, spec.cutout, spec.width);
     to.erase_y = narrow(rows.begin);

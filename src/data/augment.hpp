@@ -74,7 +74,8 @@ struct AugmentSpec {
   Index pad = 0;     ///< on every side, then a random window
   Padding padding = Padding::constant;
   Flip flip = Flip::none;
-  Index cutout = 0;  ///< side of the square erased at a random centre; 0: none
+  double vertical_flip = 0;  ///< probability of a mirror image, top to bottom
+  Index cutout = 0;          ///< side of the square erased at a random centre; 0: none
   ColourSpec colour;
   GeometrySpec geometry;
   PolicySpec policy;
@@ -99,8 +100,9 @@ std::string describe(const AugmentSpec& spec);
 /// once, before augment().
 void check_augment(const AugmentSpec& spec);
 
-/// What the input stage does: f(seed, epoch, position in the epoch) for window, random flip, cutout and erasing; the
-/// alternating flip is f(sample id, epoch). Fills y, x, flip, erase_*; leaves sample, labels and mixing alone.
+/// What the input stage does: f(seed, epoch, position in the epoch) for window, random flips, cutout and erasing;
+/// the alternating flip is f(sample id, epoch). Fills y, x, flip, vertical_flip, erase_*; leaves sample, labels and
+/// mixing alone.
 void augment(const AugmentSpec& spec, Index epoch, Index position, Index sample_id, SampleSpec& to);
 
 /// Mixes each sample with the one half a batch away (repeated augmentations of an image stand side by side): partner,

@@ -39,6 +39,7 @@ std::vector<SampleSpec> every_kind() {
     sample.y = static_cast<std::int16_t>(static_cast<int>(i) - 3);
     sample.x = static_cast<std::int16_t>(4 - static_cast<int>(i));
     sample.flip = i % 2;
+    sample.vertical_flip = i / 2 % 2;
   }
   samples[2].erase_y = 1;
   samples[2].erase_x = -2;

@@ -54,7 +54,9 @@ class Image {
     const Index period = std::max<Index>(2 * (size - 1), 1), inside = std::abs(at) % period;
     return inside < size ? inside : period - inside;
   }
-  Index source_row(Index p) const { return shown(sample_.y + p, spec_.height); }
+  Index source_row(Index p) const {
+    return shown(sample_.y + (sample_.vertical_flip != 0 ? height_ - 1 - p : p), spec_.height);
+  }
   Index source_column(Index q) const {
     return shown(sample_.x + (sample_.flip != 0 ? width_ - 1 - q : q), spec_.width);
   }

@@ -36,6 +36,10 @@ TEST_F(OneImage, IsNormalisedByChannel) { EXPECT_EQ(make({}), (std::vector<float
 TEST_F(OneImage, IsFlippedAfterTheCrop) {
   EXPECT_EQ(make({.x = 1, .flip = 1}, 2, 2), (std::vector<float>{10, 5, 25, 20}));
 }
+TEST_F(OneImage, IsFlippedUpsideDownAfterTheCrop) {
+  EXPECT_EQ(make({.vertical_flip = 1}), (std::vector<float>{15, 20, 25, 0, 5, 10}));
+  EXPECT_EQ(make({.x = 1, .flip = 1, .vertical_flip = 1}, 2, 2), (std::vector<float>{25, 20, 10, 5}));
+}
 TEST_F(OneImage, PaddingIsBlackBeforeNormalisation) {
   EXPECT_EQ(make({.y = -1, .x = 1}), (std::vector<float>{-5, -5, -5, 5, 10, -5}));
 }
@@ -43,9 +47,11 @@ TEST_F(OneImage, ReflectedPaddingShowsTheImageAgain) {
   spec_.padding = Padding::reflect;
   EXPECT_EQ(make({.y = -1, .x = 1}), (std::vector<float>{20, 25, 20, 5, 10, 5}));
   EXPECT_EQ(make({.y = 1, .x = 1, .flip = 1}), (std::vector<float>{20, 25, 20, 5, 10, 5}));
+  EXPECT_EQ(make({.y = -1, .x = 0, .vertical_flip = 1}), (std::vector<float>{0, 5, 10, 15, 20, 25}));
 }
 TEST_F(OneImage, FlippedPaddingChangesSides) {
   EXPECT_EQ(make({.y = 1, .x = 2, .flip = 1}), (std::vector<float>{-5, -5, 25, -5, -5, -5}));
+  EXPECT_EQ(make({.y = 1, .x = 2, .vertical_flip = 1}), (std::vector<float>{-5, -5, -5, 25, -5, -5}));
 }
 TEST_F(OneImage, WindowMayLieOutside) { EXPECT_EQ(make({.y = 7, .x = -9}), std::vector<float>(6, -5)); }
 TEST_F(OneImage, ErasedPixelsAreZeroAfterNormalisation) {
@@ -123,6 +129,7 @@ TEST_P(InputStage, EqualsReference) {
     sample.y = below("y", -c.height, c.source_height + 1);
     sample.x = below("x", -c.width, c.source_width + 1);
     sample.flip = static_cast<std::uint8_t>(below("flip", 0, 2));
+    sample.vertical_flip = static_cast<std::uint8_t>(below("vertical flip", 0, 2));
     if (i % 3 == 0) {
       sample.erase_y = below("erase_y", -3, c.height);
       sample.erase_x = below("erase_x", -3, c.width);

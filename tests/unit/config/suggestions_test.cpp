@@ -156,7 +156,6 @@ const Typed table[] = {
     {"adam", "--optimizer"},
     {"random-mirror", "--flip random"},
     {"hflip", "--flip random"},
-    {"vflip", "--flip"},
     {"color-jitter", "--brightness"},
     {"drop", "'--dropout'"},
     {"interpolation", "resized as Pillow does"},

@@ -28,6 +28,23 @@ SampleSpec at(const AugmentSpec& spec, Index epoch, Index position, Index id = 0
   return sample;
 }
 
+TEST(Augment, ImagesTurnUpsideDownWithTheirProbabilityAndNothingElseChanges) {
+  AugmentSpec turned = cifar();
+  turned.vertical_flip = 0.25;
+  int count = 0, both = 0;
+  for (Index p = 0; p < 9000; ++p) {
+    const SampleSpec plain = at(cifar(), 3, p);
+    SampleSpec other = at(turned, 3, p);
+    count += other.vertical_flip;
+    both += other.vertical_flip * other.flip;
+    EXPECT_EQ(plain.vertical_flip, 0);
+    EXPECT_TRUE(other.y == plain.y && other.x == plain.x && other.flip == plain.flip &&
+                other.erase_y == plain.erase_y && other.erase_x == plain.erase_x);
+  }
+  EXPECT_NEAR(count, 2250, 205);  // five standard deviations of 41
+  EXPECT_NEAR(both, 1125, 160) << "the two flips are not independent";
+}
+
 // 9000 positions over 9 offsets: 1000 +- 30 each; 150 is five standard deviations.
 TEST(Augment, CropsStartUniformlyInThePaddedRange) {
   std::map<int, int> rows, columns;

@@ -80,7 +80,7 @@ struct Box {
 };
 
 /// One sample's image inside of `box`, times `weight`, written to or added to x (c h w). Output column q shows the
-/// window's column q, or its mirror; erased pixels are 0, that is, left as they are when adding.
+/// window's column q, or its mirror, and rows likewise; erased pixels are 0, that is, left as they are when adding.
 template <Store store>
 void write_image(const InputSpec& spec, const Normaliser& normaliser, const SampleSpec& sample,
                  const std::uint8_t* image, Index height, Index width, const Box& box, float weight, float* x) {
@@ -112,11 +112,12 @@ void write_image(const InputSpec& spec, const Normaliser& normaliser, const Samp
       const Index cut = erased ? std::clamp(erase_from, begin, end) : end;
       const Index resume = erased ? std::clamp(erase_to, cut, end) : end;
       const bool reflects = spec.padding == Padding::reflect;
-      const bool padded = !reflects && (p < rows.begin || p >= rows.end);
+      const Index row = sample.vertical_flip != 0 ? height - 1 - p : p;  // of the window
+      const bool padded = !reflects && (row < rows.begin || row >= rows.end);
       const auto run = [&](Index start, Index stop) {
         const Index left = padded ? stop : std::clamp(from, start, stop),
                     right = padded ? stop : std::clamp(to, left, stop);
-        const Index shown = reflects ? reflected<Index>(sample.y + p, spec.height) : sample.y + p;
+        const Index shown = reflects ? reflected<Index>(sample.y + row, spec.height) : sample.y + row;
         const Index offset = shown * spec.width * spec.channels + c;
         const auto pad = [&](Index q) {
           if (!reflects) return put(line[q], padding);

@@ -47,7 +47,7 @@ struct SampleRow {
   float lambda = 1;
   std::int16_t y = 0, x = 0, erase_y = 0, erase_x = 0, erase_h = 0, erase_w = 0;
   std::int16_t mix_y = 0, mix_x = 0, mix_h = 0, mix_w = 0;
-  std::int16_t flip = 0, unused = 0;
+  std::int16_t flip = 0, vertical_flip = 0;
 };
 
 /// StepParams in device memory.

@@ -56,7 +56,7 @@ struct Values {
 __device__ __forceinline__ void add_pixel(const InputStage& stage, int sample, int p, int q, float weight, Values& to) {
   const SampleRow& row = stage.rows[sample];
   if (p >= row.erase_y && p < row.erase_y + row.erase_h && q >= row.erase_x && q < row.erase_x + row.erase_w) return;
-  const int y = position(stage, row.y + p, stage.source_height),
+  const int y = position(stage, row.y + (row.vertical_flip != 0 ? stage.height - 1 - p : p), stage.source_height),
             x = position(stage, row.x + (row.flip != 0 ? stage.width - 1 - q : q), stage.source_width);
   const bool padding = y < 0 || y >= stage.source_height || x < 0 || x >= stage.source_width;
   const Index at = (static_cast<Index>(y) * stage.source_width + x) * stage.channels;

@@ -33,6 +33,7 @@ SampleRow row_of(const SampleSpec& sample) {
   row.mix_h = sample.mix_h;
   row.mix_w = sample.mix_w;
   row.flip = sample.flip;
+  row.vertical_flip = sample.vertical_flip;
   return row;
 }
 
