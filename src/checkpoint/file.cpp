@@ -184,15 +184,23 @@ struct Fit {
        meta.model == fit.plan.graph.model ? " (config.cfg in the folder of its run has their options)" : "");
 }
 
-/// `/parameters/fc.` of the layer that makes the classes.
-std::string head_of(const Plan& plan) {
-  const Node* const layer = last_layer(plan.graph);
-  return fmt::format("/parameters/{}.", layer == nullptr ? "" : layer->name);
+/// `/parameters/fc.` of each layer that makes classes.
+std::vector<std::string> heads_of(const Plan& plan) {
+  std::vector<std::string> heads;
+  for (const Node* layer : class_layers(plan.graph))
+    heads.push_back(fmt::format("/parameters/{}.", layer == nullptr ? "" : layer->name));
+  return heads;
+}
+
+bool is_of_head(const StoredTensor& tensor, const std::vector<std::string>& heads) {
+  return std::any_of(heads.begin(), heads.end(),
+                     [&](const std::string& head) { return tensor.name.find(head) != std::string::npos; });
 }
 
 /// The same but for the number of outputs, which differs.
-bool is_other_head(const StoredTensor& tensor, const std::vector<Index>& extent, const std::string& head) {
-  return tensor.name.find(head) != std::string::npos && extent.size() == tensor.extent.size() && !extent.empty() &&
+bool is_other_head(const StoredTensor& tensor, const std::vector<Index>& extent,
+                   const std::vector<std::string>& heads) {
+  return is_of_head(tensor, heads) && extent.size() == tensor.extent.size() && !extent.empty() &&
          extent.front() != tensor.extent.front() &&
          std::equal(extent.begin() + 1, extent.end(), tensor.extent.begin() + 1);
 }
@@ -316,7 +324,7 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
          result.meta.replica);
 
   const Fit fit{path, plan, content};
-  const std::string last_layer = head_of(plan);
+  const std::vector<std::string> heads = heads_of(plan);
   std::set<std::string> wanted;
   const auto read = [&](const std::vector<StoredTensor>& tensors, HostSet& to, Index floats) {
     to.block.assign(static_cast<std::size_t>(floats), 0.0F);
@@ -327,8 +335,8 @@ SetFile read_set_file(const std::string& path, const Plan& plan, const SetLayout
       if (!is_there) fail_difference(fit, result.meta, fmt::format("'{}' is missing in the file", tensor.name));
       wanted.insert(tensor.name);
       const DatasetShape shape = file.shape(tensor.name);
-      const bool is_left_out = head == Head::left_out && tensor.name.find(last_layer) != std::string::npos,
-                 is_other = head == Head::where_it_fits && is_other_head(tensor, shape.extent, last_layer);
+      const bool is_left_out = head == Head::left_out && is_of_head(tensor, heads),
+                 is_other = head == Head::where_it_fits && is_other_head(tensor, shape.extent, heads);
       if (is_left_out || is_other) {
         result.unread.push_back(tensor.name);
       } else if (shape.extent == tensor.extent && shape.element == Element::f32) {

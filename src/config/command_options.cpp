@@ -30,7 +30,8 @@ Option depth_option(GraphSpec& model) {
 OptionGroup trained_network_group(GraphSpec& model) {
   OptionGroup group = network_options(model);
   constexpr std::array of_training{"dropout",         "norm-momentum",      "initialiser",
-                                   "initialiser-std", "zero-init-residual", "label-smoothing"};
+                                   "initialiser-std", "zero-init-residual", "aux-heads",
+                                   "aux-weight",      "label-smoothing"};
   std::erase_if(group.options, [&](const Option& option) {
     return std::find(of_training.begin(), of_training.end(), option.name) != of_training.end();
   });

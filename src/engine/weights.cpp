@@ -41,17 +41,19 @@ LoadedWeights read_tensors(const std::string& path, const Plan& plan, const SetL
   loaded.origin = fit.origin;
   std::vector<float>& block = loaded.block;
   std::vector<std::string>& unread = loaded.unread;
-  const std::string last_layer = head_prefix(plan.graph);
+  const std::vector<std::string> heads = head_prefixes(plan.graph);
   const auto leave = [&](const FilledEntry& each) { unread.push_back("/parameters/" + each.entry.name); };
   for (const FilledEntry& each : fit.other_head) leave(each);
   for (const StateEntry& entry : fit.missing_head) unread.push_back("/parameters/" + entry.name);
   // A head of other classes is left whole: its weight and its bias.
   if (head == Head::left_out || !unread.empty())
     std::erase_if(fit.filled, [&](const FilledEntry& each) {
-      if (!each.entry.name.starts_with(last_layer)) return false;
+      if (!begins_with_any(each.entry.name, heads)) return false;
       leave(each);
       return true;
     });
+  for (const StateEntry& entry : fit.missing_auxiliary)
+    unread.push_back((entry.part == StateEntry::Part::values ? "/parameters/" : "/statistics/") + entry.name);
   block.assign(static_cast<std::size_t>(layout.count()), 0.0F);
   const auto part = [&](Range range) {
     return std::span(block).subspan(static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.count));

@@ -24,7 +24,7 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path);
 
 struct LoadedWeights {
   std::vector<float> block;               ///< in the layout; optimiser and device state are zero
-  std::vector<std::string> unread;        ///< tensors of a head that wasn't read, as StoredTensor::name
+  std::vector<std::string> unread;        ///< tensors of heads that weren't read, as StoredTensor::name
   Library origin = Library::torchvision;  ///< whose names a file of tensors has
 };
 

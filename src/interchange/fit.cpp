@@ -73,22 +73,24 @@ std::vector<Index> without_ones(std::vector<Index> extent) {
 }
 
 /// A single class is a side of 1, too.
-bool is_other_number_of_classes(const StateEntry& entry, const StoredValues& tensor, const std::string& head) {
-  if (!entry.name.starts_with(head) || entry.extent.empty() || tensor.extent.empty()) return false;
+bool is_other_number_of_classes(const StateEntry& entry, const StoredValues& tensor,
+                                const std::vector<std::string>& heads) {
+  if (!begins_with_any(entry.name, heads) || entry.extent.empty() || tensor.extent.empty()) return false;
   const auto of_one_class = [](const std::vector<Index>& extent) {
     return without_ones({extent.begin() + 1, extent.end()});
   };
   return of_one_class(entry.extent) == of_one_class(tensor.extent);
 }
 
-/// A body without a last layer misses all of it.
-void separate_head(StateFit& fit, const std::string& head) {
-  const auto has_head = [&](const FilledEntry& each) { return each.entry.name.starts_with(head); };
-  for (const auto* part : {&fit.filled, &fit.other_head, &fit.misshapen})
-    if (std::any_of(part->begin(), part->end(), has_head)) return;
+/// A body without a part of the network misses all entries of it: these move `to`.
+template <class IsOfPart>
+void separate(StateFit& fit, std::vector<StateEntry>& to, const IsOfPart& is_of_part) {
+  const auto has_part = [&](const FilledEntry& each) { return is_of_part(each.entry); };
+  for (const auto* found : {&fit.filled, &fit.other_head, &fit.misshapen})
+    if (std::any_of(found->begin(), found->end(), has_part)) return;
   const auto at = std::stable_partition(fit.missing.begin(), fit.missing.end(),
-                                        [&](const StateEntry& entry) { return !entry.name.starts_with(head); });
-  fit.missing_head.assign(at, fit.missing.end());
+                                        [&](const StateEntry& entry) { return !is_of_part(entry); });
+  to.assign(at, fit.missing.end());
   fit.missing.erase(at, fit.missing.end());
 }
 
@@ -110,6 +112,8 @@ std::string differences(const StateFit& fit) {
   list(parts, "missing", fit.missing,
        [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
   list(parts, "missing in the last layer", fit.missing_head,
+       [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
+  list(parts, "missing in the auxiliary classifiers", fit.missing_auxiliary,
        [](const StateEntry& entry) { return fmt::format("'{}' {}", entry.name, shape_text(entry.extent)); });
   list(parts, "unknown to the network", fit.unexpected,
        [](const StoredValues* tensor) { return fmt::format("'{}' {}", tensor->name, shape_text(tensor->extent)); });
@@ -165,16 +169,22 @@ std::string model_words(const GraphSpec& spec) {
   return text;
 }
 
-std::string head_prefix(const Graph& graph) {
-  const Node* const last = last_layer(graph);
-  return (last == nullptr ? std::string() : last->name) + ".";
+std::vector<std::string> head_prefixes(const Graph& graph) {
+  std::vector<std::string> prefixes;
+  for (const Node* layer : class_layers(graph)) prefixes.push_back((layer == nullptr ? "" : layer->name) + ".");
+  return prefixes;
+}
+
+bool begins_with_any(const std::string& name, const std::vector<std::string>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](auto& prefix) { return name.starts_with(prefix); });
 }
 
 StateFit fit_state(const Plan& plan, const TensorFile& file) {
   StateFit fit;
   const std::vector<StateEntry> entries = state_dict_of(plan);
   const auto tensors = by_plain_name(file, entries);
-  const std::string head = head_prefix(plan.graph);
+  const std::vector<std::string> heads = head_prefixes(plan.graph);
+  const std::vector<bool> of_logits = nodes_of_logits(plan.graph);
   const NameMap timm = timm_modules(plan.graph);
   std::set<std::string, std::less<>> used;
   for (const StateEntry& entry : entries) {
@@ -193,13 +203,15 @@ StateFit fit_state(const Plan& plan, const TensorFile& file) {
       fit.left_out.push_back(tensor);
     } else if (without_ones(tensor->extent) == without_ones(entry.extent)) {
       fit.filled.push_back({entry, tensor});
-    } else if (is_other_number_of_classes(entry, *tensor, head)) {
+    } else if (is_other_number_of_classes(entry, *tensor, heads)) {
       fit.other_head.push_back({entry, tensor});
     } else {
       fit.misshapen.push_back({entry, tensor});
     }
   }
-  separate_head(fit, head);
+  separate(fit, fit.missing_head, [&](const StateEntry& entry) { return entry.name.starts_with(heads.front()); });
+  separate(fit, fit.missing_auxiliary,
+           [&](const StateEntry& entry) { return !of_logits[static_cast<std::size_t>(entry.node)]; });
   for (const auto& [name, tensor] : tensors)
     if (!used.contains(name)) (is_auxiliary(name) ? fit.left_out : fit.unexpected).push_back(tensor);
   return fit;
@@ -217,7 +229,7 @@ float norm_epsilon_of(Library library, const std::string& model) {
 
 Index classes_of(const StateFit& fit, const Plan& plan) {
   if (!fit.fits()) return 0;
-  const std::string head = head_prefix(plan.graph);
+  const std::string head = head_prefixes(plan.graph).front();
   for (const auto* part : {&fit.other_head, &fit.filled})
     for (const FilledEntry& each : *part)
       if (each.entry.name.starts_with(head)) return each.from->extent.front();
@@ -242,10 +254,10 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file) {
 
 void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) {
   std::vector<std::string> others;
-  if (fit.fits_body() && !fit.missing_head.empty())
-    fail(Exit::data, "'{}' ({}, {}) holds {} without its last layer ({}); 'convoy train --weights' starts a new one",
+  if (fit.fits_body() && !fit.fits())
+    fail(Exit::data, "'{}' ({}, {}) holds {} without its {} ({}); 'convoy train --weights' starts a new one",
          file.path(), name_of(file.format()), counted(file.tensors().size(), "tensor"), plan.graph.model,
-         differences(fit));
+         fit.missing_head.empty() ? "auxiliary classifiers" : "last layer", differences(fit));
   if (const Index channels = other_channels(fit, plan); channels != 0)
     fail(
         Exit::data,

@@ -24,15 +24,16 @@ struct FilledEntry {
 /// (`module.`, `_orig_mod.`, `model.`); timm's names match too.
 struct StateFit {
   std::vector<FilledEntry> filled;      ///< without num_batches_tracked, which training does not use
-  std::vector<FilledEntry> other_head;  ///< of the last layer, which differ only in the number of classes
+  std::vector<FilledEntry> other_head;  ///< of layers that make classes, which differ only in their number
   std::vector<StateEntry> missing;
-  std::vector<StateEntry> missing_head;                   ///< all of the last layer, where the file has nothing of it
+  std::vector<StateEntry> missing_head;       ///< all of the last layer, where the file has nothing of it
+  std::vector<StateEntry> missing_auxiliary;  ///< all of the auxiliary heads, where the file has nothing of them
   std::vector<const StoredValues*> unexpected, left_out;  ///< left out: counters, and auxiliary classifiers
   std::vector<FilledEntry> misshapen;
   Library origin = Library::torchvision;  ///< timm: only its names fit
 
-  bool fits() const { return fits_body() && missing_head.empty(); }
-  /// But for the last layer.
+  bool fits() const { return fits_body() && missing_head.empty() && missing_auxiliary.empty(); }
+  /// But for the last layer and auxiliary heads.
   bool fits_body() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
 };
 StateFit fit_state(const Plan& plan, const TensorFile& file);
@@ -40,8 +41,10 @@ StateFit fit_state(const Plan& plan, const TensorFile& file);
 /// Of the batch norms of that library's network. timm's variants `tf_...`, which pad otherwise, aside.
 float norm_epsilon_of(Library library, const std::string& model);
 
-/// The prefix of the names of the last layer's tensors: `fc.`.
-std::string head_prefix(const Graph& graph);
+/// The prefixes of the names of tensors in the layers that make classes: `fc.` of the last layer, then those of
+/// auxiliary heads.
+std::vector<std::string> head_prefixes(const Graph& graph);
+bool begins_with_any(const std::string& name, const std::vector<std::string>& prefixes);
 
 /// Number of classes of the file's last layer; 0: the file differs from the network in more than that.
 Index classes_of(const StateFit& fit, const Plan& plan);

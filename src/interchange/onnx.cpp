@@ -40,17 +40,6 @@ void describe(onnx::Value& to, const std::string& name, const std::vector<Index>
   for (const Index side : sides) type.mutable_shape()->add_dim()->set_dim_value(side);
 }
 
-/// The nodes that the logits depend on: others exist in training only.
-std::vector<bool> nodes_of_logits(const Graph& graph) {
-  std::vector<bool> needed(graph.nodes.size(), false);
-  needed.back() = true;
-  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    for (const NodeId from : graph.nodes[i].inputs) needed.at(static_cast<std::size_t>(from)) = true;
-  }
-  return needed;
-}
-
 class Writer {
  public:
   explicit Writer(const OnnxSpec& spec) : spec_(spec), shapes_(infer_shapes(spec.graph, spec.height, spec.width)) {

@@ -106,9 +106,17 @@ Initialiser GraphBuilder::usual_start(const Attributes& operation, Index in, Pla
   return {Fill::uniform, static_cast<float>(1 / std::sqrt(static_cast<double>(in)))};
 }
 
-Graph GraphBuilder::classify(const std::string& name, NodeId from, const std::string& model) {
+NodeId GraphBuilder::last_linear(const std::string& name, NodeId from) {
   const Linear last{.in = channels(from), .out = spec_.classes};
-  return finish(append(name, {from}, last, usual_start(last, last.in, Place::last)), model);
+  return append(name, {from}, last, usual_start(last, last.in, Place::last));
+}
+
+Graph GraphBuilder::classify(const std::string& name, NodeId from, const std::string& model) {
+  return finish(last_linear(name, from), model);
+}
+
+void GraphBuilder::classify_aside(const std::string& name, NodeId from, float weight) {
+  apply(name + ".loss", last_linear(name, from), Loss{spec_.label_smoothing, weight});
 }
 
 Graph GraphBuilder::finish(NodeId logits, const std::string& model) {

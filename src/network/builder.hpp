@@ -46,6 +46,9 @@ class GraphBuilder {
   /// The last linear layer, and the loss on it. Weight: uniform within 1/sqrt(in) as in torchvision, unless the spec
   /// names an initialiser.
   Graph classify(const std::string& name, NodeId from, const std::string& model);
+  /// The last linear layer of an auxiliary head, and its loss times `weight`. Evaluation leaves out what the logits
+  /// don't depend on.
+  void classify_aside(const std::string& name, NodeId from, float weight);
   /// The loss on logits that no linear layer makes.
   Graph finish(NodeId logits, const std::string& model);
 
@@ -58,6 +61,8 @@ class GraphBuilder {
   void fix(NodeId node);
 
  private:
+  NodeId last_linear(const std::string& name, NodeId from);
+
   const GraphSpec& spec_;
   Norms norms_;
   Activation activation_;

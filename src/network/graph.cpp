@@ -14,6 +14,28 @@ const Node* last_layer(const Graph& graph) {
   return found == graph.nodes.rend() ? nullptr : &*found;
 }
 
+std::vector<const Node*> class_layers(const Graph& graph) {
+  std::vector<const Node*> layers{last_layer(graph)};
+  for (std::size_t i = 0; i + 1 < graph.nodes.size(); ++i) {
+    if (as<Loss>(graph.nodes[i]) == nullptr) continue;
+    const Node* node = &graph.nodes[i];
+    while (node->parameters.empty() && !node->inputs.empty())
+      node = &graph.nodes.at(static_cast<std::size_t>(node->inputs[0]));
+    layers.push_back(node);
+  }
+  return layers;
+}
+
+std::vector<bool> nodes_of_logits(const Graph& graph) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  needed.back() = true;
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    for (const NodeId from : graph.nodes[i].inputs) needed.at(static_cast<std::size_t>(from)) = true;
+  }
+  return needed;
+}
+
 std::vector<Shape> infer_shapes(const Graph& graph, Index height, Index width) {
   if (height < 1 || width < 1) fail(Exit::usage, "images of {} x {} (need at least 1 x 1)", height, width);
   std::vector<Shape> shapes;
@@ -68,17 +90,18 @@ double macs_of(const Node& node, const Shape& output) {
 Cost cost_of(const Graph& graph, Index height, Index width, const std::set<std::string>& frozen) {
   const std::vector<Shape> shapes = infer_shapes(graph, height, width);
   const std::vector<bool> needed = needs_gradient(graph, frozen);
+  const std::vector<bool> of_logits = nodes_of_logits(graph);
   Cost cost;
-  double gradients = 0;
+  double heads = 0, gradients = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const double macs = macs_of(node, shapes[i]);
-    cost.macs += macs;
+    (of_logits[i] ? cost.macs : heads) += macs;
     if (!node.inputs.empty() && needed[static_cast<std::size_t>(node.inputs[0])]) gradients += macs;
     if (!node.parameters.empty() && trains(node.parameters.front(), frozen)) gradients += macs;
     for (const ParameterSpec& parameter : node.parameters) cost.parameters += parameter.count();
   }
-  cost.training_flops = 2 * (cost.macs + gradients);
+  cost.training_flops = 2 * (cost.macs + heads + gradients);
   return cost;
 }
 

@@ -29,12 +29,19 @@ const T* as(const Node& node) {
 struct Graph {
   std::string model;  ///< full name, printed in logs: `resnet50 v1.5`
   Index classes = 0;
-  std::vector<Node> nodes;  ///< nodes[0] is the Input, the last one the Loss; its input are the logits
+  /// nodes[0] is the Input, the last one the Loss; its input are the logits. A Loss before it is that of an auxiliary
+  /// head.
+  std::vector<Node> nodes;
   NodeId logits() const { return nodes.back().inputs.at(0); }
 };
 
 /// The node that owns the last parameters: the layer that makes the classes. Null: nothing has any.
 const Node* last_layer(const Graph& graph);
+/// The layers that make classes: last_layer(), then that of each auxiliary head.
+std::vector<const Node*> class_layers(const Graph& graph);
+/// Per node: whether the logits depend on it, or it is the loss on them. The others, auxiliary heads, exist in training
+/// only.
+std::vector<bool> nodes_of_logits(const Graph& graph);
 
 /// Output shape of every node for images of height x width; of the loss: 1. Throws Error(usage) naming the node where
 /// sizes don't fit. Whether the graph is one at all, make_plan() checks.
@@ -51,8 +58,9 @@ std::vector<bool> needs_gradient(const Graph& graph, const std::set<std::string>
 
 /// Multiply-adds of one forward pass of one sample (convolutions and linear layers), and parameters.
 struct Cost {
-  double macs = 0;  ///< 1 multiply-add = 1 MAC = 2 FLOP
-  /// Forward, data gradients and weight gradients; none for the image, and none for what is frozen.
+  double macs = 0;  ///< up to the logits, without auxiliary heads; 1 multiply-add = 1 MAC = 2 FLOP
+  /// Forward, data gradients and weight gradients, of auxiliary heads too; none for the image, and none for what is
+  /// frozen.
   double training_flops = 0;
   Index parameters = 0;
 };

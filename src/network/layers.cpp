@@ -211,7 +211,9 @@ bool follows_from_images(const std::vector<LayerSpec>& layers) {
   std::string name = layers.back().name;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
     if (layer->name != name) continue;
-    if (layer->operation == Linear::word || layer->operation == GlobalAveragePool::word) return false;
+    if (layer->operation == Linear::word || layer->operation == GlobalAveragePool::word ||
+        layer->operation == AdaptiveAveragePool::word)
+      return false;
     name = layer->inputs.front();
   }
   return true;
@@ -310,6 +312,9 @@ LayerSpec layer_of(const std::string& name, const Attributes& attributes) {
 }
 
 std::vector<LayerSpec> layers_of(const Graph& graph) {
+  if (class_layers(graph).size() > 1)
+    fail(Exit::usage, "a network file can't describe the auxiliary classifiers of {}; leave --aux-heads out",
+         graph.model);
   std::vector<LayerSpec> layers;
   GraphSpec plain;
   plain.classes = graph.classes;

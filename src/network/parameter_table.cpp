@@ -60,7 +60,7 @@ Range take(Index& at, Index count) {
 
 ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
   const std::set<std::string> frozen = find_frozen(graph, spec.frozen);
-  const Node* const last = last_layer(graph);
+  const std::vector<const Node*> last = class_layers(graph);
   ParameterTable table;
   for (std::size_t node = graph.nodes.size(); node-- > 0;)
     for (const ParameterSpec& parameter : graph.nodes[node].parameters)
@@ -71,7 +71,7 @@ ParameterTable make_parameter_table(const Graph& graph, const PlanSpec& spec) {
                             .initialiser = parameter.initialiser,
                             .decay = decay_of(parameter.kind, spec),
                             .trainable = frozen.count(parameter.name) == 0,
-                            .makes_classes = &graph.nodes[node] == last,
+                            .makes_classes = std::find(last.begin(), last.end(), &graph.nodes[node]) != last.end(),
                             .node = static_cast<NodeId>(node)});
   if (table.rows.empty()) fail(Exit::usage, "graph '{}' has no parameters (nothing to train)", graph.model);
   multiply(graph, spec, table.rows);

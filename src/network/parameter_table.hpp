@@ -22,7 +22,7 @@ struct Parameter {
   float rate_multiplier = 1;
   Index rate_ends = never;  ///< from this step on its learning rate is 0
   bool trainable = true;
-  bool makes_classes = false;  ///< of the network's last layer
+  bool makes_classes = false;  ///< of the network's last layer, or of an auxiliary head's
   NodeId node = 0;
 
   /// To a matrix rule: of shape[0] rows. The layer that makes the classes is none, as the rule's authors have it.

@@ -43,9 +43,10 @@ std::set<std::string> find_parameters(const Graph& graph, const char* option, co
       if (matches(pattern, parameter.name)) found.insert(parameter.name);
   if (found.empty() && pattern == backbone) {
     const Node* const last = last_layer(graph);
-    for (const Node& node : graph.nodes)
-      for (const ParameterSpec& parameter : node.parameters)
-        if (&node != last) found.insert(parameter.name);
+    const std::vector<bool> of_logits = nodes_of_logits(graph);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+      for (const ParameterSpec& parameter : graph.nodes[i].parameters)
+        if (of_logits[i] && &graph.nodes[i] != last) found.insert(parameter.name);
   }
   if (!found.empty()) return found;
   fail(Exit::usage,

@@ -8,7 +8,7 @@
 
 namespace convoy {
 
-/// All but the last layer, unless the network has a module of that name.
+/// All but the last layer and auxiliary heads, unless the network has a module of that name.
 constexpr const char* backbone = "backbone";
 
 /// Names of the parameters that a pattern matches: their own name or that of a module that holds them, as `*` and `?`

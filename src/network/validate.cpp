@@ -33,6 +33,9 @@ void check_inputs(const Graph& graph, std::size_t at, const Contract& contract) 
     if (static_cast<std::size_t>(from) >= at)
       fail(Exit::usage, "node '{}' reads '{}', which comes after it (nodes must be in topological order)", node.name,
            graph.nodes[static_cast<std::size_t>(from)].name);
+    if (as<Loss>(graph.nodes[static_cast<std::size_t>(from)]))
+      fail(Exit::usage, "node '{}' reads '{}', which is a loss", node.name,
+           graph.nodes[static_cast<std::size_t>(from)].name);
   }
 }
 
@@ -46,8 +49,8 @@ void validate(const Graph& graph) {
     const Node& node = graph.nodes[i];
     if ((as<Input>(node) != nullptr) != (i == 0))
       fail(Exit::usage, "node '{}': the first node, and no other, must be the input", node.name);
-    if ((as<Loss>(node) != nullptr) != (i + 1 == graph.nodes.size()))
-      fail(Exit::usage, "node '{}': the last node, and no other, must be the loss", node.name);
+    if (i + 1 == graph.nodes.size() && as<Loss>(node) == nullptr)
+      fail(Exit::usage, "node '{}': the last node must be the loss", node.name);
     if (!node_names.insert(node.name).second) fail(Exit::usage, "two nodes are named '{}'", node.name);
 
     const Contract contract = contract_of(node.attributes);
@@ -60,7 +63,8 @@ void validate(const Graph& graph) {
     for (const NodeId from : node.inputs) read[static_cast<std::size_t>(from)] = true;
   }
   for (std::size_t i = 0; i + 1 < graph.nodes.size(); ++i)
-    if (!read[i]) fail(Exit::usage, "nothing reads node '{}'", graph.nodes[i].name);
+    if (!read[i] && as<Loss>(graph.nodes[i]) == nullptr)
+      fail(Exit::usage, "nothing reads node '{}'", graph.nodes[i].name);
 }
 
 }  // namespace convoy

@@ -109,6 +109,28 @@ bool contains(const Unread& unread, const Parameter& row) {
   return std::any_of(unread.begin(), unread.end(), [&](auto& name) { return name.ends_with("/" + row.name); });
 }
 
+/// What starts anew: auxiliary classifiers that the file has not, and layers of other classes. Warns of a last layer
+/// that is kept.
+void tell_unread(const Unread& unread, const FoundWeights& found, const TrainingJob& job) {
+  const Plan& plan = job.engine->plan();
+  const std::vector<bool> of_logits = nodes_of_logits(plan.graph);
+  const auto is_unread = [&](const Parameter& row) { return contains(unread, row); };
+  const auto is_auxiliary = [&](const Parameter& row) { return !of_logits[static_cast<std::size_t>(row.node)]; };
+  const auto& rows = plan.table.rows;
+  const bool no_heads = std::any_of(rows.begin(), rows.end(), [&](const Parameter& row) {
+    return is_auxiliary(row) && !row.makes_classes && is_unread(row);
+  });
+  Unread of_classes;
+  for (const Parameter& row : rows)
+    if (row.makes_classes && is_unread(row) && !(no_heads && is_auxiliary(row)))
+      of_classes.push_back("/parameters/" + row.name);
+  if (no_heads) log::info("'{}' has no auxiliary classifiers, so they start anew", found.path);
+  if (!of_classes.empty())
+    log::info("a new head for the classes of this run: {} start anew", fmt::join(of_classes, ", "));
+  else if (job.communicator.rank() == 0)
+    warn_of_unnamed_classes(found, job);
+}
+
 /// Collective. Reads --weights into `block`, which is laid out as a parameter set.
 Unread read_weights(TrainingJob& job, std::vector<float>& block) {
   const Plan& plan = job.engine->plan();
@@ -132,9 +154,7 @@ Unread read_weights(TrainingJob& job, std::vector<float>& block) {
           Exit::usage,
           "'{}' starts anew for the classes of this run, and --freeze would keep its first values; leave it out of --freeze",
           row.name);
-  if (loaded.unread.empty() && job.communicator.rank() == 0) warn_of_unnamed_classes(found, job);
-  if (!loaded.unread.empty())
-    log::info("a new head for the classes of this run: {} start anew", fmt::join(loaded.unread, ", "));
+  tell_unread(loaded.unread, found, job);
   return std::move(loaded.unread);
 }
 

@@ -19,7 +19,7 @@ set_property(TEST cuda.program PROPERTY ENVIRONMENT CONVOY_TEST_DEVICE=cuda)
 convoy_add_cuda_host_test(cuda.steps LINK convoy_reference nlohmann_json::nlohmann_json TIMEOUT 600
   SOURCES step/host_factory.cpp ../parity/steps_test.cpp ../support/backend_run.cpp ../support/golden.cpp)
 target_compile_definitions(cuda.steps PRIVATE CONVOY_GOLDEN="${CMAKE_SOURCE_DIR}/tests/golden")
-set(families lenet mlp alexnet_owt vgg11 resnet20 resnet18 seresnet50 wrn16_4 densenet121 googlenet inception_bn squeezenet1_1
+set(families lenet mlp alexnet_owt vgg11 resnet20 resnet18 seresnet50 wrn16_4 densenet121 googlenet_aux inception_bn squeezenet1_1
   mobilenet_v1 mobilenet_v2 mobilenet_v3_small efficientnet_b0 mnasnet0_5 regnet_y_400mf airbench94)
 list(TRANSFORM families PREPEND */)
 list(JOIN families : families)

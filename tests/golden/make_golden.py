@@ -72,6 +72,8 @@ def apply(case):
         return F.avg_pool2d(x, case["r"], case["stride"], case["pad"], count_include_pad=case["count_padding"]), {"x": x}
     if op == "global_average_pool":
         return x.mean((2, 3)), {"x": x}
+    if op == "adaptive_average_pool":
+        return F.adaptive_avg_pool2d(x, case["r"]), {"x": x}
     if op == "local_response":
         return F.local_response_norm(x, case["r"], round32(case["alpha"]), round32(case["beta"]), round32(case["k"])), {"x": x}
     if op == "add":
@@ -152,6 +154,8 @@ OPERATIONS = [
     simple("hard_swish", "activation", 2, 3, 5, 4, curve="hard_swish", slope=0),
     simple("gate", "channel_gate", 2, 3, 4, 5, hard=False),
     simple("hard_gate", "channel_gate", 2, 5, 3, 4, hard=True),
+    simple("adaptive_average_pool", "adaptive_average_pool", 2, 3, 14, 9, r=4),
+    simple("adaptive_average_pool_larger", "adaptive_average_pool", 2, 3, 2, 5, r=4),
 ]
 LOSSES = [
     dict(name="loss", n=4, classes=7, smoothing=0, mixed=False, scale=0.25),
@@ -317,6 +321,8 @@ NETWORKS = [
     dict(model="vgg11_bn", n=4, channels=3, image=32, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="densenet121", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="googlenet", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
+    dict(model="googlenet_aux", n=2, channels=3, image=64, classes=10, smoothing=0.1, mixed=True, batches=1),
+    dict(model="inception_v3_aux", n=4, channels=3, image=299, classes=10, smoothing=0, mixed=False, batches=0),  # for its steps alone
     dict(model="mobilenet_v2", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="squeezenet1_1", n=2, channels=3, image=64, classes=10, smoothing=0, mixed=False, batches=1),
     dict(model="inception_v3", n=2, channels=3, image=111, classes=10, smoothing=0, mixed=False, batches=1),
@@ -369,7 +375,9 @@ STEPS = [
     steps("seresnet50", 2**-10, tanh=True),
     steps("densenet121", 2**-10, tanh=True),
     steps("googlenet", 2**-13, n=16, image=32, tanh=True),
+    steps("googlenet_aux", 2**-13, n=16, image=32, tanh=True),
     steps("inception_v3", 2**-14, n=8, tanh=True),
+    steps("inception_v3_aux", 2**-14, tanh=True),
     steps("inception_v4", 2**-14, n=8, tanh=True),
     steps("inception_resnet_v2", 2**-14, n=8, tanh=True),
     steps("inception_bn", 2**-11, tanh=True),
@@ -411,8 +419,13 @@ def forward(net, case, batch, step=0):
     if "step" in case:
         net.step, net.positions = case["step"] | {"step": case["step"]["step"] + step}, formula.positions(case["n"])
     with models.rectified_by(case.get("activation")):
-        logits = net(x)
-    return x, logits, cross_entropy(logits, f"labels{batch}", round32(case["smoothing"]), case["mixed"])
+        found = net(x)
+    loss_of = lambda logits: cross_entropy(logits, f"labels{batch}", round32(case["smoothing"]), case["mixed"])
+    if not case["model"].endswith("_aux"):
+        return x, found, loss_of(found)
+    weight = round32(models.AUX_WEIGHTS[case["model"]])
+    logits, *heads = found
+    return x, logits, loss_of(logits) + weight * sum(loss_of(head) for head in heads)
 
 
 def run(case, batch):
@@ -480,7 +493,7 @@ def main(names):
     if not names or "optimisers" in names:
         write("optimisers", {"torch": torch.__version__, "optimisers": [optimise(case) for case in OPTIMISERS]})
     for case in NETWORKS:
-        if not names or case["model"] in names:
+        if case["batches"] and (not names or case["model"] in names):
             write(case["model"], make_network(case), digits=12)
     if not names or "steps" in names:
         write("steps", {"torch": torch.__version__, "networks": [make_steps(case) for case in STEPS]}, digits=8)

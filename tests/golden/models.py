@@ -302,14 +302,21 @@ class HardSigmoid(nn.Module):
         return hard_sigmoid(x)
 
 
-OF_TORCHVISION = ("alexnet_owt", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg11_bn", "densenet121", "googlenet", "inception_v3",
+OF_TORCHVISION = ("alexnet_owt", "resnet18", "resnext50_32x4d", "wide_resnet50_2", "vgg11", "vgg11_bn", "densenet121", "googlenet", "inception_v3", "googlenet_aux", "inception_v3_aux",
                   "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "efficientnet_v2_s", "mnasnet0_5", "regnet_y_400mf")
+
+
+AUX_WEIGHTS = {"googlenet_aux": 0.3, "inception_v3_aux": 0.4}
 
 
 def of_torchvision(model, image, classes):
     """Without dropout and stochastic depth. The averages to 7 x 7 of VGG and 6 x 6 of AlexNet, which repeat pixels of small images, are left
     out."""
-    options = dict(aux_logits=False, init_weights=False) if model in ("googlenet", "inception_v3") else {}
+    heads = model in AUX_WEIGHTS
+    model = model.removesuffix("_aux")
+    options = dict(aux_logits=heads, init_weights=False) if model in ("googlenet", "inception_v3") else {}
+    if heads and model == "googlenet":
+        options["dropout_aux"] = 0.0
     if model.startswith(("alexnet", "vgg", "googlenet", "mobilenet", "squeezenet", "efficientnet", "mnasnet", "inception")):
         options["dropout"] = 0.0
     if model.startswith("efficientnet"):

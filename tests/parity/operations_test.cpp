@@ -303,7 +303,8 @@ INSTANTIATE_TEST_SUITE_P(Pool, Operations,
                                "n2c3h8w7 make:k16 maxpool:r3s2c1", "n2c3h8w5 make:k5 maxpool:r3s2p1c1",
                                "n2c3h8w6 make:k8 avgpool:r2s2", "n2c3h9w7 make:k16 avgpool:r3s2p1",
                                "n2c3h9w7 make:k5 avgpool:r3s2p1i1", "n1c1h5w5 avgpool:r5s1", "n2c3h5w7 make:k16 gap",
-                               "n1c3h1w1 make:k8 gap", "n3c3h4w5 make:k20 gap"),
+                               "n2c3h14w9 make:k16 adapt:r4", "n2c3h2w3 make:k5 adapt:r4", "n1c3h1w1 make:k8 gap",
+                               "n3c3h4w5 make:k20 gap"),
                          test_name);
 
 INSTANTIATE_TEST_SUITE_P(Linear, Operations,

@@ -207,6 +207,33 @@ TEST_F(Programs, ScoreIsTheForwardPassOfTraining) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2 * error);
 }
 
+/// But for vectors of their norms, the memory is that of a network without. A parameter's value follows from its name.
+TEST_F(Programs, EvaluationDoesWithoutAuxiliaryHeads) {
+  constexpr Index side = 32, few = 2;
+  const std::vector<std::uint8_t> images = formula_images("large", few * side * side * 3);
+  std::vector<std::vector<float>> logits;
+  std::vector<Index> floats;
+  for (const char* heads : {"", "true"}) {
+    const Plan plan =
+        make_plan(build_graph({.model = "googlenet", .classes = classes, .options = {{"aux-heads", heads}}}), {});
+    const Values values = formula_parameters(plan.table);
+    for (const Mode mode : {Mode::evaluate, Mode::score}) {
+      CompileSpec spec = compile_for(few, mode);
+      spec.height = spec.width = side;
+      spec.input = formula_input(side, side, 3);
+      ProgramBench bench(*backend_, plan, spec, values);
+      bench.feed({.scale = 0.2F}, images, std::span(samples_).first(few));
+      bench.launch_all();
+      logits.push_back(bench.logits());
+      floats.push_back(bench.program().arena_floats());
+    }
+  }
+  for (const std::size_t mode : {0, 1}) {
+    EXPECT_EQ(logits[2 + mode], logits[mode]);
+    EXPECT_LE(floats[2 + mode], floats[mode] * 101 / 100);
+  }
+}
+
 TEST_F(Programs, RepeatingAStepGivesTheSameBits) {
   ProgramBench bench(*backend_, plan_, compile_for(batch), values_);
   const std::vector<std::uint8_t> other = formula_images("other", batch * image * image * 3);

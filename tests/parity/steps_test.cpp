@@ -168,10 +168,10 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining,
                          testing::Values("lenet", "mlp", "alexnet", "alexnet_ray", "alexnet_owt", "vgg11", "vgg11_bn",
                                          "resnet20_tanh", "resnet32_v2_tanh", "resnet20", "wrn16_4", "resnet18",
                                          "resnet50", "resnext50_32x4d", "wide_resnet50_2", "seresnet50", "densenet121",
-                                         "googlenet", "inception_v3", "inception_v4", "inception_resnet_v2",
-                                         "inception_bn", "squeezenet1_1", "mobilenet_v1", "mobilenet_v2",
-                                         "mobilenet_v3_small", "efficientnet_b0", "mnasnet0_5", "efficientnet_v2_s",
-                                         "regnet_y_400mf", "airbench94"),
+                                         "googlenet", "googlenet_aux", "inception_v3", "inception_v3_aux",
+                                         "inception_v4", "inception_resnet_v2", "inception_bn", "squeezenet1_1",
+                                         "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0",
+                                         "mnasnet0_5", "efficientnet_v2_s", "regnet_y_400mf", "airbench94"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

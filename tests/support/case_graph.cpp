@@ -68,6 +68,8 @@ class CaseBuilder {
       put(Dropout{static_cast<float>(number('e', 4)) / 8});
     } else if (op == "gap") {
       put(GlobalAveragePool{});
+    } else if (op == "adapt") {
+      put(AdaptiveAveragePool{r});
     } else if (op == "flatten") {
       put(Flatten{});
     } else if (op == "linear") {

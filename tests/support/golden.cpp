@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 #include "support/formula.hpp"
 
@@ -57,6 +58,7 @@ Attributes attributes_of(const json& from) {
         mode, from.at("r"), from.at("stride"), from.at("pad"), from.at("count_padding"), from.value("ceil", false)};
   }
   if (op == "global_average_pool") return GlobalAveragePool{};
+  if (op == "adaptive_average_pool") return AdaptiveAveragePool{from.at("r")};
   if (op == "local_response") return LocalResponseNorm{from.at("r"), from.at("alpha"), from.at("beta"), from.at("k")};
   if (op == "add") return Add{};
   if (op == "concatenation") return Concatenation{};
@@ -65,10 +67,16 @@ Attributes attributes_of(const json& from) {
   throw std::runtime_error("unknown golden operation " + op);
 }
 
-/// `resnet32_v2_tanh`: model, version, activation.
+/// `resnet32_v2_tanh`: model, version, activation; `googlenet_aux`: with auxiliary heads.
 GraphSpec graph_of(const std::string& name) {
   GraphSpec spec;
   spec.norm_epsilon = 1e-5F;  // of all networks of tests/golden/models.py
+  constexpr std::string_view with_heads = "_aux";
+  if (name.ends_with(with_heads)) {
+    GraphSpec heads = graph_of(name.substr(0, name.size() - with_heads.size()));
+    heads.options["aux-heads"] = "true";
+    return heads;
+  }
   const std::string first = name.substr(0, name.find('_'));
   const bool is_variant = first == "alexnet" || first == "resnet20" || first == "resnet32";
   spec.model = is_variant ? first : name;

@@ -55,6 +55,6 @@ void read_alike(std::span<TensorKind> kinds) {
   std::fill(kinds.begin(), kinds.end(), features ? TensorKind::features : TensorKind::spatial);
 }
 
-Lowering lower(const Plan& plan) { return lowering::lower(plan, CpuLayouts(plan.graph)); }
+Lowering lower(const Plan& plan, Mode mode) { return lowering::lower(plan, CpuLayouts(plan.graph), mode); }
 
 }  // namespace convoy::cpu

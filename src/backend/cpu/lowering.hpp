@@ -19,6 +19,6 @@ enum class TensorKind : std::uint8_t { image, spatial, features };
 inline TensorKind kind_of(const Value& value) { return static_cast<TensorKind>(value.layout.order); }
 
 /// Throws Error(internal) for an operation that the backend doesn't know.
-Lowering lower(const Plan& plan);
+Lowering lower(const Plan& plan, Mode mode);
 
 }  // namespace convoy::cpu

@@ -42,7 +42,7 @@ class CpuProgram final : public Program {
       : plan_(plan),
         spec_(spec),
         context_(context),
-        lowering_(lower(plan_)),
+        lowering_(lower(plan_, spec_.mode)),
         schedule_(make_schedule(plan_, lowering_, spec.mode)),
         geometry_(make_geometry(plan_, lowering_, spec.height, spec.width,
                                 spec.precision == Precision::bf16 ? context.bf16_format : context.fp32_format,

@@ -76,13 +76,13 @@ class Scheduler {
   }
 
   void run_loss(int id) {
-    const int logits = lowering_.logits();
+    const int logits = at(id).terms[0].value;
     pass().whole = true;
     Instruction loss{.kind = InstructionKind::forward, .value = id};
     loss[Slot::source] = evaluated(logits);
     if (mode_ == Mode::train && at(id).wants_gradient) loss.out = gradients_[index(id)] = new_tensor(logits);
     add(loss);
-    in_backward_ = true;
+    in_backward_ = index(id) + 1 == values_.size();
   }
 
   /// Convolutions of one value share a pass, for example.

@@ -183,7 +183,7 @@ class Measuring {
   std::vector<std::string> combine() const {
     std::vector<std::string> words = variants_.front().letters;
     if (variants_.size() == 1) return words;
-    const Lowering lowering = lower(spec_.plan, spec_.copies, spec_.compile.height, spec_.compile.width);
+    const Lowering lowering = lower(spec_.plan, spec_.copies, spec_.compile);
     std::size_t word = 0;
     for (const Value& value : lowering.values) {
       if (!is_convolution(spec_.plan, value) || !value.used) continue;

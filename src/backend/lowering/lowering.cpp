@@ -25,7 +25,7 @@ struct Output {
 
 class Lowerer {
  public:
-  Lowerer(const Plan& plan, const LayoutPolicy& policy) : plan_(plan), policy_(policy) {
+  Lowerer(const Plan& plan, const LayoutPolicy& policy, Mode mode) : plan_(plan), policy_(policy), mode_(mode) {
     const auto& nodes = plan.graph.nodes;
     outputs_.resize(nodes.size());
     readers_.resize(nodes.size());
@@ -35,8 +35,7 @@ class Lowerer {
 
   Lowering run() {
     const auto& nodes = plan_.graph.nodes;
-    for (std::size_t i = 0; i + 1 < nodes.size(); ++i) outputs_[i] = lower_node(static_cast<NodeId>(i), nodes[i]);
-    append_loss(static_cast<NodeId>(nodes.size()) - 1);
+    for (std::size_t i = 0; i < nodes.size(); ++i) outputs_[i] = lower_node(static_cast<NodeId>(i), nodes[i]);
     link();
     mark_used();
     return std::move(result_);
@@ -61,6 +60,8 @@ class Lowerer {
       }
       output.activation = activation->kind;
       output.slope = activation->slope;
+    } else if (as<Loss>(node)) {
+      output.value = append_loss(id, node.inputs[0]);
     } else if (as<Flatten>(node)) {
       output.value = read(id)[0];
     } else {
@@ -121,15 +122,15 @@ class Lowerer {
     return -1;
   }
 
-  void append_loss(NodeId id) {
-    const Output& logits = outputs_[index(plan_.graph.logits())];
+  int append_loss(NodeId id, NodeId from) {
+    const Output& logits = outputs_[index(from)];
     Value loss{.kind = ValueKind::loss, .node = id};
     const bool taken = logits.open() && logits.terms.size() == 1 && logits.terms[0].norm < 0;
-    loss.terms = {taken ? logits.terms[0] : Term{.value = value_of(plan_.graph.logits())}};
+    loss.terms = {taken ? logits.terms[0] : Term{.value = value_of(from)}};
     loss.layout = at(loss.terms[0].value).layout;
     policy_.reads(id, {&loss.layout, 1});
     loss.terms[0].value = in_layout(loss.terms[0].value, loss.layout);
-    append(std::move(loss));
+    return append(std::move(loss));
   }
 
   Value& at(int value) { return result_.values[index(value)]; }
@@ -216,6 +217,7 @@ class Lowerer {
   /// What the loss doesn't see is neither computed nor differentiated.
   void mark_used() {
     auto& values = result_.values;
+    for (Value& value : values) value.used = value.kind == ValueKind::loss && mode_ == Mode::train;
     values.back().used = true;
     for (std::size_t i = values.size(); i-- > 0;) {
       Value& value = values[i];
@@ -247,6 +249,7 @@ class Lowerer {
 
   const Plan& plan_;
   const LayoutPolicy& policy_;
+  const Mode mode_;
   Lowering result_;
   std::vector<Output> outputs_;
   std::vector<int> readers_;
@@ -254,7 +257,7 @@ class Lowerer {
 
 }  // namespace
 
-Lowering lower(const Plan& plan, const LayoutPolicy& policy) { return Lowerer(plan, policy).run(); }
+Lowering lower(const Plan& plan, const LayoutPolicy& policy, Mode mode) { return Lowerer(plan, policy, mode).run(); }
 
 int parameter_row(const Plan& plan, NodeId node, std::size_t index) {
   const auto& parameters = plan.graph.nodes[static_cast<std::size_t>(node)].parameters;

@@ -8,13 +8,15 @@
 #include <span>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "network/operations/activation_kind.hpp"
 #include "network/plan.hpp"
 
 namespace convoy::lowering {
 
 /// operation: what the node's operation makes of `sources`; concatenation has several. conversion: the source in
-/// another layout. loss: the last value; its one term are the logits.
+/// another layout. loss: its one term are the logits; the last value is the network's own loss, others are those of
+/// auxiliary heads.
 enum class ValueKind : std::uint8_t { input, operation, conversion, group, loss };
 
 /// How a value lies in memory. The backend says what `order` means, and whether it tells sizes here.
@@ -85,7 +87,8 @@ class LayoutPolicy {
   virtual bool bias_is_term() const = 0;
 };
 
-Lowering lower(const Plan& plan, const LayoutPolicy& policy);
+/// In another mode than training nothing depends on auxiliary losses.
+Lowering lower(const Plan& plan, const LayoutPolicy& policy, Mode mode);
 
 /// Row of the node's `index`-th parameter; -1: the node has fewer.
 int parameter_row(const Plan& plan, NodeId node, std::size_t index);

@@ -37,4 +37,24 @@ float dropout_of(const GraphSpec& spec, float otherwise) {
   return share;
 }
 
+std::vector<ModelOption> with_aux_options(std::vector<ModelOption> options) {
+  options.push_back({.name = "aux-heads",
+                     .form = ModelOption::Form::flag,
+                     .help = "train auxiliary classifiers too, whose losses are added to the network's",
+                     .lacks = "auxiliary classifiers",
+                     .aliases = {"aux-logits"}});
+  options.push_back({.name = "aux-weight",
+                     .form = ModelOption::Form::factor,
+                     .help = "factor of the loss of each auxiliary classifier; default: the model's",
+                     .lacks = "auxiliary classifiers"});
+  return options;
+}
+
+std::optional<float> aux_weight_of(const GraphSpec& spec, float otherwise) {
+  const std::string weight = spec.option("aux-weight");
+  if (spec.option("aux-heads") == "true") return weight.empty() ? otherwise : std::strtof(weight.c_str(), nullptr);
+  if (!weight.empty()) fail(Exit::usage, "--aux-weight has no effect without --aux-heads; give both, or drop it");
+  return {};
+}
+
 }  // namespace convoy

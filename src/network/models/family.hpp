@@ -65,4 +65,10 @@ std::vector<std::string> names_of(const Forms& forms) {
 ModelOption dropout_option();
 float dropout_of(const GraphSpec& spec, float otherwise);
 
+/// aux-heads and aux-weight, behind the family's other options.
+std::vector<ModelOption> with_aux_options(std::vector<ModelOption> options);
+/// The factor of each auxiliary head's loss; nothing: the network has no auxiliary heads. Throws Error(usage) for a
+/// factor without heads.
+std::optional<float> aux_weight_of(const GraphSpec& spec, float otherwise);
+
 }  // namespace convoy

@@ -35,9 +35,20 @@ NodeId append_inception(GraphBuilder& net, NodeId x, const Inception& module) {
   return net.apply(fmt::format("{}.concat", module.name), {first, second, third, fourth}, Concatenation{});
 }
 
-/// Szegedy et al. 2014 (arXiv 1409.4842) with batch norm, as torchvision has it, without the auxiliary classifiers.
+/// torchvision's InceptionAux. The paper's average is over 5x5 with a stride of 3, which makes the same 4x4 of the
+/// 14x14 at 224 pixels.
+void append_head(GraphBuilder& net, const GraphSpec& spec, const std::string& name, NodeId x, float weight) {
+  x = net.apply(name + ".pool", x, AdaptiveAveragePool{.size = 4});
+  x = append_unit(net, name + ".conv", x, {.out = 128, .kernel = 1, .pad = 0});
+  x = net.apply(name + ".flatten", x, Flatten{});
+  x = net.activation(name + ".relu", net.linear(name + ".fc1", x, 1024));
+  net.classify_aside(name + ".fc2", net.apply(name + ".dropout", x, Dropout{dropout_of(spec, 0.7F)}), weight);
+}
+
+/// Szegedy et al. 2014 (arXiv 1409.4842) with batch norm, as torchvision has it.
 Graph build_googlenet(const GraphSpec& spec) {
   GraphBuilder net(spec, ActivationKind::relu);
+  const std::optional<float> aux_weight = aux_weight_of(spec, 0.3F);
   NodeId x = append_unit(net, "conv1", net.input(), {.out = 64, .kernel = 7, .stride = 2, .pad = 3});
   x = net.apply("maxpool1", x, pool);
   x = append_unit(net, "conv2", x, {.out = 64, .kernel = 1, .pad = 0});
@@ -47,9 +58,11 @@ Graph build_googlenet(const GraphSpec& spec) {
   x = append_inception(net, x, {"inception3b", 128, 128, 192, 32, 96, 64});
   x = net.apply("maxpool3", x, pool);
   x = append_inception(net, x, {"inception4a", 192, 96, 208, 16, 48, 64});
+  if (aux_weight) append_head(net, spec, "aux1", x, *aux_weight);
   x = append_inception(net, x, {"inception4b", 160, 112, 224, 24, 64, 64});
   x = append_inception(net, x, {"inception4c", 128, 128, 256, 24, 64, 64});
   x = append_inception(net, x, {"inception4d", 112, 144, 288, 32, 64, 64});
+  if (aux_weight) append_head(net, spec, "aux2", x, *aux_weight);
   x = append_inception(net, x, {"inception4e", 256, 160, 320, 32, 128, 128});
   x = net.apply("maxpool4", x, Pool{.kernel = 2, .stride = 2, .ceil = true});
   x = append_inception(net, x, {"inception5a", 256, 160, 320, 32, 128, 128});
@@ -62,8 +75,8 @@ Graph build_googlenet(const GraphSpec& spec) {
 
 Family googlenet_family() {
   return {.names = {"googlenet"},
-          .help = {"googlenet: with batch norm, without auxiliary classifiers"},
-          .options = {dropout_option()},
+          .help = {"googlenet: with batch norm; auxiliary classifiers with --aux-heads"},
+          .options = with_aux_options({dropout_option()}),
           .published = {{"googlenet", 69.78}},
           .has = [](const std::string& model) { return model == "googlenet"; },
           .usual_input = [](const GraphSpec&) { return imagenet_input; },

@@ -84,7 +84,16 @@ NodeId append_e(GraphBuilder& net, const char* name, NodeId x) {
   return m.join(".concat", {first, second, third, m.same("branch_pool", m.pool(x, smooth), 192, 1, 1)});
 }
 
-/// Szegedy et al. 2015 (arXiv 1512.00567), as torchvision has it, without the auxiliary classifier.
+/// torchvision's InceptionAux: 17x17 pixels at 299 become 5x5, then 1x1.
+void append_head(GraphBuilder& net, NodeId x, float weight) {
+  Module m(net, "AuxLogits");
+  x = m.pool(x, {.mode = Pool::Mode::average, .kernel = 5, .stride = 3});
+  x = m.unit("conv1", m.same("conv0", x, 128, 1, 1), {.out = 768, .kernel = 5, .pad = 0});
+  x = net.apply("AuxLogits.flatten", net.apply("AuxLogits.avgpool", x, GlobalAveragePool{}), Flatten{});
+  net.classify_aside("AuxLogits.fc", x, weight);
+}
+
+/// Szegedy et al. 2015 (arXiv 1512.00567), as torchvision has it.
 Graph build_inception(const GraphSpec& spec) {
   GraphBuilder net(spec, ActivationKind::relu);
   Module stem(net, "");
@@ -103,6 +112,7 @@ Graph build_inception(const GraphSpec& spec) {
   x = append_c(net, "Mixed_6c", x, 160);
   x = append_c(net, "Mixed_6d", x, 160);
   x = append_c(net, "Mixed_6e", x, 192);
+  if (const auto aux_weight = aux_weight_of(spec, 0.4F)) append_head(net, x, *aux_weight);
   x = append_d(net, "Mixed_7a", x);
   x = append_e(net, "Mixed_7b", x);
   x = append_e(net, "Mixed_7c", x);
@@ -114,8 +124,8 @@ Graph build_inception(const GraphSpec& spec) {
 
 Family inception_family() {
   return {.names = {"inception_v3"},
-          .help = {"inception_v3: for images of at least 75 px, without auxiliary classifier"},
-          .options = {dropout_option()},
+          .help = {"inception_v3: for images of at least 75 px (with --aux-heads of 299)"},
+          .options = with_aux_options({dropout_option()}),
           .published = {{"inception_v3", 77.29}},
           .has = [](const std::string& model) { return model == "inception_v3"; },
           .usual_input =

@@ -15,9 +15,12 @@ Shape Loss::shape(const NodeInputs& inputs) const {
   return {1};
 }
 
-Contract Loss::contract() const { return {.possible = label_smoothing >= 0 && label_smoothing < 1}; }
+Contract Loss::contract() const { return {.possible = label_smoothing >= 0 && label_smoothing < 1 && weight > 0}; }
 
-std::string Loss::text() const { return fmt::format("softmax cross-entropy, label smoothing {}", label_smoothing); }
+std::string Loss::text() const {
+  return fmt::format("softmax cross-entropy, label smoothing {}{}", label_smoothing,
+                     weight == 1 ? "" : fmt::format(", weight {}", weight));
+}
 
 // The outputs are the logits, n c.
 OnnxOperators Loss::onnx(const NodeInputs&) const { return {{"Flatten"}}; }

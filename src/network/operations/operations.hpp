@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "network/operations/activation.hpp"
+#include "network/operations/adaptive_average_pool.hpp"
 #include "network/operations/add.hpp"
 #include "network/operations/batch_norm.hpp"
 #include "network/operations/channel_gate.hpp"
@@ -23,7 +24,7 @@ namespace convoy {
 template <Operation... Each>
 using AnyOf = std::variant<Each...>;
 
-using Attributes = AnyOf<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, Linear, LocalResponseNorm,
-                         Dropout, Add, Concatenation, ChannelGate, Flatten, Loss>;
+using Attributes = AnyOf<Input, Convolution, BatchNorm, Activation, Pool, GlobalAveragePool, AdaptiveAveragePool,
+                         Linear, LocalResponseNorm, Dropout, Add, Concatenation, ChannelGate, Flatten, Loss>;
 
 }  // namespace convoy

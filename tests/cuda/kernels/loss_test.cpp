@@ -122,6 +122,47 @@ TEST_P(SoftmaxKernel, LossGradientAndCounters) {
   });
 }
 
+/// An auxiliary head, then the network's own: the losses are added up, and the second counts.
+TEST_P(SoftmaxKernel, HeadsAddUp) {
+  in_all_orders([&] {
+    const Case c{9, 6, 7, 8};
+    Bench bench;
+    const std::vector<SampleSpec> samples = formula_samples("labels", c.samples, c.classes, true);
+    Values expected(static_cast<std::size_t>(c.samples), 0.0);
+    float* losses = nullptr;
+    for (const float weight : {0.25F, 1.0F}) {
+      Tensor logits = formula_tensor(losses == nullptr ? "early" : "last", Tensor(c.samples, c.classes), 4);
+      for (double& value : logits.values) value = std::round(value * 8) / 8;
+      Buffers b = make(bench, c, logits, samples);
+      b.loss.weight = weight;
+      b.loss.adds = losses != nullptr;
+      if (losses == nullptr) {
+        losses = b.loss.loss;
+        b.loss.counters = nullptr;
+      }
+      b.loss.loss = losses;
+      expect_success(softmax_cross_entropy(b.loss, bench.stream()));
+      EXPECT_EQ(bench.get(b.loss.arrivals, 1)[0], 0U);
+      const Loss loss{.label_smoothing = 0.1F, .weight = weight};
+      const Values own = reference::loss_forward(loss, logits, samples);
+      const Tensor gradient = reference::loss_backward(loss, logits, samples, 0.25 * 16);
+      Values dlogits(static_cast<std::size_t>(c.samples * c.stored), 0.0);
+      for (Index i = 0; i < c.valid; ++i) {
+        expected[static_cast<std::size_t>(i)] += own[static_cast<std::size_t>(i)];
+        for (Index k = 0; k < c.classes; ++k) dlogits[static_cast<std::size_t>(i * c.stored + k)] = gradient.at(i, k);
+      }
+      expect_close(bench.elements(b.loss.dlogits, c.samples * c.stored, storage()), dlogits, epsilon() + 0x1p-22,
+                   "dlogits");
+      double sum = 1.5;
+      for (const double of_sample : expected) sum += of_sample;
+      const Counters counters = bench.get(b.counters, 1)[0];
+      EXPECT_EQ(counters.samples, weight == 1 ? 100 + c.valid : 100);
+      EXPECT_NEAR(counters.sums[Counter::loss], weight == 1 ? sum : 1.5, 1e-6 * sum);
+    }
+    expect_close(bench.floats(losses, c.samples), expected, 0x1p-21, "loss");
+  });
+}
+
 TEST_P(SoftmaxKernel, AnInfiniteOrUndefinedLogitIsNotedAndScoresNothing) {
   in_all_orders([&] {
     for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

@@ -6,6 +6,7 @@
 #ifndef CONVOY_ON_GPU
 #include "backend/cuda/kernels/division.cuh"
 #endif
+#include "backend/cuda/operations/adaptive_average_pool.hpp"
 #include "backend/cuda/operations/global_average_pool.hpp"
 #include "cuda/kernels/norm_case.hpp"
 #include "network/graph.hpp"
@@ -222,6 +223,33 @@ TEST_P(Pooling, GlobalAverageAndItsGradient) {
     expect_success(global_pool_backward(pool, device_dy, dx, bench.stream()));
     const reference::Gradient gradient = reference::backward(node, {{&c.x}, {}}, want, dy);
     expect_close(bench.tensor(dx, c.x, storage()).values, gradient.dx[0].values, epsilon() + 0x1p-22, "dx");
+  });
+}
+
+TEST_P(Pooling, AdaptiveAverageAndItsGradient) {
+  for_every_case(Pool::Mode::average, [&](Bench& bench, Case& c) {
+    for (const int size : {4, 1, 10}) {
+      SCOPED_TRACE(size);
+      const Node node = node_of(AdaptiveAveragePool{size});
+      const void* const x = bench.tensor(c.x, storage());
+      const reference::Output want = reference::forward(node, {{&c.x}, {}});
+      AdaptivePool pool{.storage = storage()};
+      pool.n = static_cast<int>(c.x.n);
+      pool.h = static_cast<int>(c.x.h);
+      pool.w = static_cast<int>(c.x.w);
+      pool.p = pool.q = size;
+      pool.channels = c.x.c;
+      void* const y = bench.empty_elements(want.y.count(), storage());
+      expect_success(adaptive_pool(pool, x, y, bench.stream()));
+      expect_close(bench.tensor(y, want.y, storage()).values, want.y.values, epsilon() + 0x1p-19, "y");
+
+      Tensor dy = formula_tensor("dy", want.y);
+      const void* const device_dy = bench.tensor(dy, storage());
+      void* const dx = bench.empty_elements(c.x.count(), storage());
+      expect_success(adaptive_pool_backward(pool, device_dy, dx, bench.stream()));
+      const reference::Gradient gradient = reference::backward(node, {{&c.x}, {}}, want, dy);
+      expect_close(bench.tensor(dx, c.x, storage()).values, gradient.dx[0].values, epsilon() + 0x1p-19, "dx");
+    }
   });
 }
 

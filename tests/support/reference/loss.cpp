@@ -35,7 +35,7 @@ Values loss_forward(const Loss& loss, const Tensor& logits, std::span<const Samp
   for (Index i = 0; i < logits.n; ++i) {
     const Values z = log_softmax(logits, i),
                  t = target_of(loss, samples[static_cast<std::size_t>(i)], logits.c, class_weights);
-    for (std::size_t k = 0; k < z.size(); ++k) result[static_cast<std::size_t>(i)] -= t[k] * z[k];
+    for (std::size_t k = 0; k < z.size(); ++k) result[static_cast<std::size_t>(i)] -= loss.weight * t[k] * z[k];
   }
   return result;
 }
@@ -48,7 +48,8 @@ Tensor loss_backward(const Loss& loss, const Tensor& logits, std::span<const Sam
                  t = target_of(loss, samples[static_cast<std::size_t>(i)], logits.c, class_weights);
     double mass = 0;
     for (const double of_class : t) mass += of_class;
-    for (std::size_t k = 0; k < z.size(); ++k) dlogits.line(i, 0, 0)[k] = scale * (mass * std::exp(z[k]) - t[k]);
+    for (std::size_t k = 0; k < z.size(); ++k)
+      dlogits.line(i, 0, 0)[k] = loss.weight * scale * (mass * std::exp(z[k]) - t[k]);
   }
   return dlogits;
 }

@@ -21,12 +21,14 @@ class Run {
   NetworkResult operator()() {
     const std::vector<Node>& nodes = plan_.graph.nodes;
     states_.front().output.y = *input_.x;
-    for (std::size_t id = 1; id + 1 < nodes.size(); ++id) run_forward(nodes[id], states_[id]);
-    const Loss& loss = *as<Loss>(nodes.back());
-    const auto logits = static_cast<std::size_t>(plan_.graph.logits());
-    result_.logits = states_[logits].output.y;
-    result_.loss = loss_forward(loss, result_.logits, input_.samples);
-    states_[logits].dy = loss_backward(loss, result_.logits, input_.samples, input_.scale);
+    result_.loss.assign(static_cast<std::size_t>(input_.x->n), 0.0);
+    for (std::size_t id = 1; id < nodes.size(); ++id) {
+      if (const auto* loss = as<Loss>(nodes[id]))
+        run_loss(*loss, states_[static_cast<std::size_t>(nodes[id].inputs[0])]);
+      else
+        run_forward(nodes[id], states_[id]);
+    }
+    result_.logits = states_[static_cast<std::size_t>(plan_.graph.logits())].output.y;
     for (std::size_t id = nodes.size() - 1; id-- > 1;) run_backward(nodes[id], states_[id]);
     result_.dx = states_.front().dy;
     return std::move(result_);
@@ -85,6 +87,12 @@ class Run {
     std::transform(state.output.variance.begin(), state.output.variance.end(),
                    result_.statistics.begin() + norm->variance.begin,
                    [&](double v) { return v * count / (count - 1); });
+  }
+
+  void run_loss(const Loss& loss, State& logits) {
+    const Values own = loss_forward(loss, logits.output.y, input_.samples);
+    for (std::size_t i = 0; i < own.size(); ++i) result_.loss[i] += own[i];
+    logits.dy = loss_backward(loss, logits.output.y, input_.samples, input_.scale);
   }
 
   void run_backward(const Node& node, State& state) {

@@ -23,7 +23,7 @@ struct NetworkInput {
 
 struct NetworkResult {
   Tensor logits, dx;      ///< dx: of the network input
-  Values loss;            ///< per sample, unscaled
+  Values loss;            ///< per sample, of all heads, unscaled
   Values gradients;       ///< as plan.table.parameters
   Values statistics;      ///< as plan.table.statistics: batch mean and unbiased variance
   std::vector<Tie> ties;  ///< the units within tie_distance of their kinks

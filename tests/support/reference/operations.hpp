@@ -43,6 +43,7 @@ Output forward(const Activation& spec, const Operands& operands);
 Output forward(const Pool& spec, const Operands& operands);
 Index pooled_size(const Pool& spec, Index side);  ///< windows along a side
 Output forward(const GlobalAveragePool& spec, const Operands& operands);
+Output forward(const AdaptiveAveragePool& spec, const Operands& operands);
 Output forward(const Linear& spec, const Operands& operands);
 Output forward(const LocalResponseNorm& spec, const Operands& operands);
 Output forward(const Dropout& spec, const Operands& operands);
@@ -55,6 +56,7 @@ Gradient backward(const BatchNorm& spec, const Operands& operands, const Output&
 Gradient backward(const Activation& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const Pool& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const GlobalAveragePool& spec, const Operands& operands, const Output& output, const Tensor& dy);
+Gradient backward(const AdaptiveAveragePool& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const Linear& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const LocalResponseNorm& spec, const Operands& operands, const Output& output, const Tensor& dy);
 Gradient backward(const Dropout& spec, const Operands& operands, const Output& output, const Tensor& dy);
@@ -67,7 +69,7 @@ Gradient backward(const Flatten& spec, const Operands& operands, const Output& o
 Tensor dropout_factors(const Dropout& spec, const Tensor& like, const StepParams& step, NodeId node,
                        std::span<const SampleSpec> samples);
 
-/// Loss of each sample, unscaled. `class_weights`: empty: all are 1.
+/// Loss of each sample times the loss's weight, unscaled. `class_weights`: empty: all are 1.
 Values loss_forward(const Loss& loss, const Tensor& logits, std::span<const SampleSpec> samples,
                     std::span<const float> class_weights = {});
 /// Gradient of scale * sum of losses.

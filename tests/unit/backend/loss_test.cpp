@@ -51,6 +51,34 @@ TEST(Loss, EqualsReference) {
   EXPECT_EQ(result.counters.samples, n);
 }
 
+/// An auxiliary head, then the network's own: the losses are added up, and the second counts.
+TEST(Loss, HeadsAddUp) {
+  constexpr Index n = 5, classes = 4;
+  const std::vector<SampleSpec> samples = formula_samples("labels", n, classes, true);
+  std::vector<float> loss(n, nan), gradient(n * classes, nan);
+  reference::Values expected(n, 0.0);
+  Counters counters;
+  for (const float weight : {0.25F, 1.0F}) {
+    const bool last = weight == 1;
+    const reference::Tensor exact = formula_tensor(last ? "last" : "early", {n, classes}, 8);
+    const std::vector<float> logits(exact.values.begin(), exact.values.end());
+    softmax_cross_entropy({.classes = classes, .scale = 0.5F, .weight = weight, .adds = last, .counts = last}, samples,
+                          n - 1, logits.data(), loss.data(), gradient.data(), counters);
+    EXPECT_EQ(counters.samples, last ? n - 1 : 0);
+    const reference::Values own = reference::loss_forward({.weight = weight}, exact, samples);
+    const reference::Tensor dlogits = reference::loss_backward({.weight = weight}, exact, samples, 0.5);
+    for (std::size_t i = 0; i < n - 1; ++i) expected[i] += own[i];
+    for (std::size_t i = 0; i < (n - 1) * classes; ++i)
+      EXPECT_NEAR(gradient[i], dlogits.values[i], 0x1p-23 * std::abs(dlogits.values[i]) + 1e-16);
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    EXPECT_NEAR(loss[i], expected[i], 0x1p-23 * expected[i]) << "0 past the valid ones";
+    sum += loss[i];
+  }
+  EXPECT_EQ(counters.sums[Counter::loss], sum);
+}
+
 /// Each number is a sum of a few terms in double, rounded once.
 TEST(Loss, WithClassWeightsEqualsReference) {
   constexpr Index n = 37, classes = 11;

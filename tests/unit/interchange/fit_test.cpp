@@ -212,6 +212,32 @@ TEST_F(FitTest, AuxiliaryClassifiersAreLeftOut) {
   EXPECT_EQ(fit.left_out.size(), norms + 1);
 }
 
+TEST_F(FitTest, AuxiliaryClassifiersOfANetworkThatHasThem) {
+  const auto with_heads = [](Index classes) {
+    return make_plan(build_graph({.model = "googlenet", .classes = classes, .options = {{"aux-heads", "true"}}}), {});
+  };
+  const Plan plan = with_heads(5);
+  std::vector<NamedTensor> state = state_of(plan);
+  EXPECT_TRUE(fit_state(plan, file_of(state)).fits());
+  {
+    const TensorFile file = file_of(state);
+    const StateFit other = fit_state(with_heads(9), file);
+    EXPECT_TRUE(other.fits());
+    EXPECT_EQ(other.other_head.size(), 6U) << "weight and bias of three last layers";
+  }
+  std::erase_if(state, [](const NamedTensor& tensor) { return tensor.name.starts_with("aux"); });
+  const TensorFile body = file_of(state);
+  const StateFit fit = fit_state(plan, body);
+  EXPECT_TRUE(fit.fits_body());
+  EXPECT_FALSE(fit.fits());
+  EXPECT_EQ(fit.missing_auxiliary.size(), 2U * 9U);
+  expect_error(Exit::data, {"without its auxiliary classifiers", "18 tensors missing"},
+               [&] { fail_misfit(fit, plan, body); });
+  state.pop_back();
+  const TensorFile short_one = file_of(state);
+  EXPECT_FALSE(fit_state(plan, short_one).fits_body());
+}
+
 TEST_F(FitTest, ValuesThatAreNotFiniteAreRefused) {
   const Plan plan = plan_of("resnet8");
   std::vector<NamedTensor> state = state_of(plan);

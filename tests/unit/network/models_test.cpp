@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "network/layers.hpp"
 #include "network/models/family.hpp"
 #include "network/plan.hpp"
 #include "unit/network/expect_error.hpp"
@@ -204,6 +205,45 @@ TEST(Models, OptionsReachTheNodes) {
     }
   }
   EXPECT_EQ(as<Loss>(graph.nodes.back())->label_smoothing, 0.1F);
+}
+
+TEST(Models, AuxiliaryHeadsHaveLossesOfTheirOwn) {
+  const auto weights = [](const GraphSpec& spec) {
+    std::vector<float> of_losses;
+    for (const Node& node : build_graph(spec).nodes)
+      if (const auto* loss = as<Loss>(node)) of_losses.push_back(loss->weight);
+    return of_losses;
+  };
+  using Weights = std::vector<float>;
+  EXPECT_EQ(weights({.model = "googlenet"}), Weights{1});
+  EXPECT_EQ(weights({.model = "googlenet", .options = {{"aux-heads", "true"}}}), (Weights{0.3F, 0.3F, 1}));
+  EXPECT_EQ(weights({.model = "inception_v3", .image_size = 299, .options = {{"aux-heads", "true"}}}),
+            (Weights{0.4F, 1}));
+  EXPECT_EQ(weights({.model = "googlenet", .options = {{"aux-heads", "true"}, {"aux-weight", "0.5"}}}),
+            (Weights{0.5F, 0.5F, 1}));
+  expect_usage_error(
+      [] {
+        build_graph({.model = "googlenet", .options = {{"aux-weight", "0.5"}}});
+      },
+      {"--aux-weight", "without --aux-heads"});
+  expect_usage_error(
+      [] {
+        build_graph({.model = "resnet50", .options = {{"aux-heads", "true"}}});
+      },
+      {"resnet50 has no auxiliary classifiers"});
+}
+
+/// Matrix rules leave the layers that make classes to others, a backbone ends where the heads begin, and a file of
+/// layers can't describe them.
+TEST(Models, AuxiliaryHeadsAreNoPartOfTheBody) {
+  const Graph graph = build_graph({.model = "googlenet", .options = {{"aux-heads", "true"}}});
+  const Plan plan = make_plan(graph, {.frozen = {"backbone"}});
+  for (const Parameter& row : plan.table.rows) {
+    EXPECT_EQ(row.makes_classes, row.name.find("fc2.") != std::string::npos || row.name.starts_with("fc.")) << row.name;
+    EXPECT_EQ(row.trainable, row.name.starts_with("aux") || row.name.starts_with("fc.")) << row.name;
+  }
+  EXPECT_EQ(last_layer(graph)->name, "fc");
+  expect_usage_error([&] { layers_of(graph); }, {"a network file", "leave --aux-heads out"});
 }
 
 TEST(Models, LenetCanBeSmooth) {

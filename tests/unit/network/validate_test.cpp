@@ -54,6 +54,16 @@ TEST_F(Validate, UnreadNode) {
   expect_error({"nothing reads", "'bn1'"});
 }
 
+TEST_F(Validate, NothingReadsALoss) {
+  graph_.nodes.insert(graph_.nodes.end() - 1, {"early", Loss{.weight = 0.5F}, graph_.nodes.back().inputs, {}});
+  EXPECT_NO_THROW(make_plan(graph_, {})) << "that of an auxiliary head";
+  graph_.nodes.back().inputs = {static_cast<NodeId>(graph_.nodes.size()) - 2};
+  expect_error({"reads 'early'", "is a loss"});
+  graph_.nodes.pop_back();
+  graph_.nodes.push_back({"end", Flatten{}, graph_.nodes.back().inputs, {}});
+  expect_error({"'end'", "the last node must be the loss"});
+}
+
 TEST_F(Validate, DuplicateNames) {
   Graph copy = graph_;
   graph_.nodes[3].name = "bn1";

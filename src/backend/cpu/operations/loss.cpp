@@ -62,9 +62,16 @@ class LossOperation final : public Operation {
 
   void compile(const Instruction& i, StepBuilder& steps) const override {
     const ProgramParts& parts = steps.parts();
-    const int logits = parts.lowering.logits();
+    const int logits = steps.value(i.value).terms[0].value;
+    const auto& loss = std::get<Loss>(steps.node(i.value).attributes);
+    const auto& values = parts.lowering.values;
+    const auto begins = std::find_if(values.begin(), values.end(),
+                                     [](const Value& value) { return value.kind == ValueKind::loss && value.used; });
     steps.add<LossStep>(LossSpec{.classes = steps.layout(logits).channels,
-                                 .smoothing = std::get<Loss>(steps.node(i.value).attributes).label_smoothing,
+                                 .smoothing = loss.label_smoothing,
+                                 .weight = loss.weight,
+                                 .adds = &*begins != &steps.value(i.value),
+                                 .counts = &values.back() == &steps.value(i.value),
                                  .topk = parts.spec.topk},
                         parts.spec.mode == Mode::train ? parts.spec.class_weights : std::vector<float>(),
                         steps.operand(i[Slot::source], logits), steps.operand(i.out, logits), parts.counters);
@@ -84,6 +91,7 @@ void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> sam
   const auto n = static_cast<Index>(samples.size());
   const Index classes = spec.classes;
   require(valid >= 0 && valid <= n, "more valid samples than samples");
+  const double scale = static_cast<double>(spec.scale) * static_cast<double>(spec.weight);
   Index top1 = 0, topk = 0;
 #pragma omp parallel for schedule(static) reduction(+ : top1, topk)
   for (Index i = 0; i < n; ++i) {
@@ -104,16 +112,19 @@ void softmax_cross_entropy(const LossSpec& spec, std::span<const SampleSpec> sam
       weight_sum += target.weight(k);
     }
     const double mass = target.mass(weight_sum);
-    loss_per_sample[i] = static_cast<float>(target.loss(log_sum, mass, z[sample.a], z[sample.b], sum));
+    const double own = spec.weight * target.loss(log_sum, mass, z[sample.a], z[sample.b], sum);
+    loss_per_sample[i] = static_cast<float>(spec.adds ? loss_per_sample[i] + own : own);
     if (dz != nullptr) {
       for (std::int32_t k = 0; k < classes; ++k) {
-        dz[k] = static_cast<float>(spec.scale * (mass * std::exp(z[k] - log_sum) - target(k)));
+        dz[k] = static_cast<float>(scale * (mass * std::exp(z[k] - log_sum) - target(k)));
       }
     }
+    if (!spec.counts) continue;
     const Index before = rank_of(z, classes, sample.a);
     top1 += before < 1 ? 1 : 0;
     topk += before < spec.topk ? 1 : 0;
   }
+  if (!spec.counts) return;
   for (Index i = 0; i < valid; ++i) counters.sums[Counter::loss] += loss_per_sample[i];
   counters.sums[Counter::top1] += static_cast<double>(top1);
   counters.sums[Counter::topk] += static_cast<double>(topk);

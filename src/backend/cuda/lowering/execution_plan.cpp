@@ -40,7 +40,7 @@ Index ExecutionPlan::bytes_moved(const Step& step) const {
 }
 
 ExecutionPlan make_execution_plan(const ExecutionSpec& spec) {
-  const Lowering lowering = lower(spec.plan, spec.copies, spec.compile.height, spec.compile.width);
+  const Lowering lowering = lower(spec.plan, spec.copies, spec.compile);
   PlanBuilder builder(spec, lowering);
   KernelSelector selector(spec, lowering);
   ForwardPass forward(builder, selector);

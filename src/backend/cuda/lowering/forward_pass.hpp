@@ -14,8 +14,9 @@ namespace convoy::cuda {
 
 /// What the forward pass left of a value for the backward pass.
 struct ForwardTensor {
-  BufferRef value;   ///< none: the value is never stored
-  BufferRef argmax;  ///< max pooling: which element of its window each output is
+  BufferRef value;    ///< none: the value is never stored
+  BufferRef argmax;   ///< max pooling: which element of its window each output is
+  BufferRef dlogits;  ///< loss: the gradient of its logits; none where nothing is trained
   /// Groups that a kernel of ours evaluated: the step, and where it also writes a mask, if anywhere. The backward pass
   /// fills the reference in when it wants one.
   int step = -1;
@@ -55,8 +56,6 @@ class ForwardPass {
     auto taken = waiting_.extract(norm);
     return taken.empty() ? std::nullopt : std::optional(std::move(taken.mapped()));
   }
-
-  BufferRef dlogits;  ///< the gradient of the logits; none where nothing is trained
 
  private:
   std::vector<ForwardTensor> tensors_;

@@ -95,8 +95,8 @@ class Layouts final : public lowering::LayoutPolicy {
 
 }  // namespace
 
-Lowering lower(const Plan& plan, const CopyLayout& copies, Index height, Index width) {
-  Lowering lowering = lowering::lower(plan, Layouts(plan, copies, height, width));
+Lowering lower(const Plan& plan, const CopyLayout& copies, const CompileSpec& spec) {
+  Lowering lowering = lowering::lower(plan, Layouts(plan, copies, spec.height, spec.width), spec.mode);
   for (Value& value : lowering.values)
     if (joins(value) && value.terms[0].norm < 0) std::swap(value.terms[0], value.terms[1]);
   return lowering;

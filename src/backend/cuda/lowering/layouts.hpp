@@ -24,7 +24,7 @@ inline bool joins(const Value& value) { return value.terms.size() == 2; }
 
 /// The lowered plan for images of height x width; of two terms a norm is the first. Throws Error(device), naming the
 /// node, for what isn't possible here.
-Lowering lower(const Plan& plan, const CopyLayout& copies, Index height, Index width);
+Lowering lower(const Plan& plan, const CopyLayout& copies, const CompileSpec& spec);
 
 /// How a convolution sees its source, and its window. A linear layer is one over 1x1 pixels of h*w*c channels.
 struct ConvolutionShape {

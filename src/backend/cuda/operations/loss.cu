@@ -79,7 +79,7 @@ __device__ __forceinline__ void score(const SoftmaxLoss& loss, int sample, int l
   const double mass = target.mass(loss.class_weights == nullptr ? 0 : warp_sum(weight_sum));
   const double log_sum = static_cast<double>(highest) + log(exps);
   if (dz != nullptr) {
-    const double scale = static_cast<double>(loss.feed->scale) *
+    const double scale = static_cast<double>(loss.feed->scale) * static_cast<double>(loss.weight) *
                          (loss.loss_scale != nullptr ? static_cast<double>(*loss.loss_scale) : 1.0);
     for (int k = lane; k < stored; k += 32) {
       double gradient = 0;
@@ -89,12 +89,13 @@ __device__ __forceinline__ void score(const SoftmaxLoss& loss, int sample, int l
   }
   const int before = rank_of(z, loss.classes, row.a, lane);
   if (lane != 0) return;
-  loss.loss[sample] =
-      static_cast<float>(target.loss(log_sum, mass, static_cast<double>(z[row.a]), static_cast<double>(z[row.b]), sum));
+  const double own = static_cast<double>(loss.weight) *
+                     target.loss(log_sum, mass, static_cast<double>(z[row.a]), static_cast<double>(z[row.b]), sum);
+  loss.loss[sample] = static_cast<float>(loss.adds ? static_cast<double>(loss.loss[sample]) + own : own);
   loss.hits[sample] = static_cast<std::uint8_t>((before < 1 ? 1 : 0) + (before < loss.topk ? 2 : 0));
 }
 
-/// By one block, in the order of samples.
+/// By one block, in the order of samples. A sum that isn't finite shows in the last head's.
 __device__ __forceinline__ void add_up(const SoftmaxLoss& loss) {
   double sum = 0;
   int top1 = 0, topk = 0, bad = 0;
@@ -124,7 +125,7 @@ __global__ void __launch_bounds__(threads, 4) softmax_kernel(SoftmaxLoss loss) {
   await_previous();
   const int sample = static_cast<int>(blockIdx.x * warps + threadIdx.x / 32);
   if (sample < loss.samples) score<T>(loss, sample, static_cast<int>(threadIdx.x % 32));
-  if (comes_last(loss.arrivals, gridDim.x)) add_up(loss);
+  if (loss.counters != nullptr && comes_last(loss.arrivals, gridDim.x)) add_up(loss);
 }
 
 }  // namespace
