@@ -14,7 +14,8 @@ Which 16 of the many cells, and why:
 - At H = 16: each of the two outer optimizers; slow momentum of 0.7, and with the local momentum averaged; post-local SGD (every step averages in the
   first half); and slow momentum after a first fifth in which every step averages. The choice among them matters more than that of a neighbouring H.
 - The wire with gradients, each format and compressor once: an error of a format shows most where every step sends.
-- 16 replicas with the two policies that 16 replicas strain most: a kept momentum, and an outer optimizer over it.
+- 16 replicas with a kept momentum, which they strain most.
+- Slow momentum if the replicas of a host average after every step (two hosts of two replicas; a rank stands for a host).
 """
 import argparse
 import csv
@@ -56,7 +57,7 @@ CELLS = {  # name: replicas, options
     "h64-keep-4": (4, local(64)),
     "gradients-2bit-4": (4, [*GRADIENTS, "--wire", "2bit"]),
     "gradients-topk-4": (4, [*GRADIENTS, "--wire", "topk"]),
-    "h16-slowmo-16": (16, local(16, *SLOWMO)),
+    "h16-node1-slowmo-4": (4, local(16, *SLOWMO, "--node-steps", "1", "--node-replicas", "2")),
     "h16-postslowmo-4": (4, local(16, *SLOWMO, "--local-sgd-start", "588")),  # the outer optimizer after a fifth of the run
 }
 FIELDS = ["cell", "seed", "epochs", "top1", "loss", "sent_mb_per_epoch", "seconds", "date", "machine"]

@@ -153,7 +153,10 @@ bool is_done(Communicator& comm, const Job& job) {
   comm.sum(std::span(counts), "counts of missing and older partitions");
   const bool older_stay = older == 0 || keeps_older(older, static_cast<Index>(files.size()), job.spec.overwrite);
   if (missing > 0 || !older_stay) return false;
-  log::info("{} kept, in '{}': nothing to do", counted(files.size(), "partition"), job.spec.out);
+  const auto& shards = job.scan.shards;
+  const bool by_name = std::any_of(shards.begin(), shards.end(), [](const Shard& s) { return !s.listing.empty(); });
+  log::info("{} kept, in '{}': nothing to do{}", counted(files.size(), "partition"), job.spec.out,
+            by_name ? "; image files were compared by name, so if their contents changed, choose another --out" : "");
   return true;
 }
 

@@ -140,7 +140,7 @@ void require_strict(Strict strict, const std::vector<Note>& notes, const std::st
   if (first == nullptr) return;
   fail(
       Exit::data,
-      "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); repair them, or start again without --strict to continue from here",
+      "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); repair them and start again with another --out, or start again without --strict to continue from here",
       count, first->name, finding_name(first->finding), first->detail.empty() ? "" : ", " + first->detail, report_path);
 }
 

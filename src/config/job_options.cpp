@@ -235,7 +235,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
       .also({"initial-checkpoint", "pretrained-from-file", "pretrained-path", "pretrained-model-checkpoint-path",
              "load-model-weights-dir"});
   add(switch_option("new-head", checkpoint.new_head,
-                    "leave out the last layer of --weights and start it anew, for other classes of the same number"));
+                    "start a new last layer instead of that of --weights, even if the number of classes is the same"));
   return group;
 }
 

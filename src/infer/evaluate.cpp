@@ -178,6 +178,11 @@ void tell_result(Communicator& communicator, const EvaluateConfig& config, const
               record.counters[Counter::loss]);
     log::info("{}", json.text(-1, Json::Order::sorted));  // before anything that can fail
     if (!config.output_folder.empty()) write_tables(config, info, json, tables);
+    if (!std::isfinite(record.counters[Counter::loss]))
+      fail(
+          Exit::internal,
+          "'{}' gives values that are not finite for images of '{}', so the result tells nothing; check its weights and running statistics ('convoy inspect checkpoint'), and --precision",
+          model.found.path, info.folder);
   });
 }
 

@@ -171,9 +171,9 @@ std::unique_ptr<ImageSource> open_image_source(const PredictConfig& config, cons
                                                bool speaks) {
   DataConfig data = data_of(config, model.config);
   const auto seen = [&](DatasetInfo info) {
+    data.image_size = input_side(model, data, info);
     const DataVerdict verdict = see_as_model(model.data(), info, data);
     if (speaks) tell(verdict);
-    data.image_size = input_side(model, data, info);
     return info;
   };
   const auto seen_set = [&](const DatasetInfo& info) {

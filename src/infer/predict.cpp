@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -186,6 +187,8 @@ class Predictor {
                           "download of the logits");
     const float* logits = logits_.data();
     for (Prediction& prediction : predictions) {
+      if (prediction.error.empty() && !std::all_of(logits, logits + classes, [](float z) { return std::isfinite(z); }))
+        prediction.error = "the network gives values that are not finite; check its weights and the normalisation";
       if (prediction.error.empty()) prediction.classes = likeliest(logits, classes, at_.topk);
       logits += classes;
     }

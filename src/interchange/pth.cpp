@@ -111,16 +111,17 @@ class StateDict {
   std::vector<StoredValues> tensors(std::string& section) const {
     const PickleValue* dict = &pickle_.root();
     if (dict->kind != Kind::dict) fail(Exit::data, "'{}' holds no dict of tensors; save model.state_dict()", path());
-    if (!has_tensors(*dict)) {
+    if (!all_tensors(*dict)) {  // a training's checkpoint may hold tensors beside its weights, too
       for (const char* key : sections) {
         const PickleValue* found = pickle_.find(*dict, key);
         if (found == nullptr || found->kind != Kind::dict || !has_tensors(*found)) continue;
         section = key;
         return tensors_of(*found);
       }
+    }
+    if (!has_tensors(*dict))
       fail(Exit::data, "'{}' holds no tensors, neither at its top nor under '{}'; save model.state_dict()", path(),
            fmt::join(sections, "', '"));
-    }
     return tensors_of(*dict);
   }
 
@@ -148,6 +149,12 @@ class StateDict {
     for (std::size_t i = 1; i < dict.items.size(); i += 2)
       if (tensor_call(at(dict.items[i])) != nullptr) return true;
     return false;
+  }
+
+  bool all_tensors(const PickleValue& dict) const {
+    for (std::size_t i = 1; i < dict.items.size(); i += 2)
+      if (tensor_call(at(dict.items[i])) == nullptr) return false;
+    return !dict.items.empty();
   }
 
   std::vector<Index> numbers(PickleId id, const std::string& name) const {
@@ -185,6 +192,9 @@ class StateDict {
   StoredValues tensor(const std::string& name, const PickleValue& value) const {
     const auto* call = tensor_call(value);
     if (call == nullptr) refuse(name, "it is a value of another kind");
+    constexpr std::size_t marks = 6;  // the place of the dict that marks views as negated or conjugated
+    if (call->size() > marks && at((*call)[marks]).kind == Kind::dict && !at((*call)[marks]).items.empty())
+      refuse(name, "it is a view with other signs; call resolve_neg() before saving");
     StoredValues tensor{.name = name};
     tensor.place = place_of(at((*call)[0]), name, tensor.type);
     tensor.first = number((*call)[1], name);

@@ -51,7 +51,7 @@ Head judge_head(const TrainingJob& job, const FoundWeights& found) {
 void warn_of_unnamed_classes(const FoundWeights& found, const TrainingJob& job) {
   if (found.tells() || !found.file.meta.data.class_names.empty()) return;
   log::warn(
-      "the last layer of '{}' is kept, since it makes as many classes as this run has ({}); the file does not name them: if they are others, --new-head starts the layer anew",
+      "the last layer of '{}' is kept: it has as many classes as this run ({}), but the file does not name them; if they are other classes, give --new-head",
       found.path, job.engine->plan().graph.classes);
 }
 

@@ -300,6 +300,10 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
         tenth > 0 ? fmt::format("; --ema-decay {:.6g} averages over a tenth of the run", tenth) : std::string(),
         converted));
   }
+  if (const Index period = first.config.lookahead.steps; period > job.total_steps)
+    texts.push_back(fmt::format(
+        "--lookahead-steps {}, but the run has {}: the slow weights, which validation and checkpoints take, stay the first ones",
+        period, counted(job.total_steps, "step")));
   if (has_taken_name(graph_spec(first.config.model, first.config.data, first.splits.train)))
     texts.push_back(fmt::format(
         "the network of --model-file is called '{}' and differs from Convoy's: logs and checkpoints can't tell "

@@ -91,6 +91,9 @@ def mistakes(work):
     refuses(["--lookahead-steps", 5, "--sync", "weights", "--local-steps", 2], "no multiple of --local-steps 2", "--lookahead-steps 6")
     refuses(["--lookahead-steps", 4, "--sync", "weights", "--local-steps", 2, "--outer-optimizer", "nesterov"], "drop one")
     refuses(["--lookahead-steps", 4, "--sync", "weights", "--local-steps", 2, "--overlap-average"], "never hold the same weights", "drop one")
+    for period, said in ((STEPS, 0), (500, 1)):
+        out, err = train(1, f"{work}/run-{period}", *JOB, "--lookahead-steps", period, "--replicas", 2, "--max-steps", 1, "--skip-eval")
+        check((out + err).count(f"--lookahead-steps {period}, but the run has 22 steps: the slow weights") == said, f"{period} steps: {err[-300:]}")
     refuses(["--lookahead-alpha", 0.3], "--lookahead-alpha", "--lookahead-steps")
     refuses(["--lookahead-steps", 5, "--lookahead-alpha", 1], "--lookahead-alpha")
 

@@ -75,9 +75,9 @@ def preview(work):
     plain = [[near(picture, image) for picture, _ in row[1:]] for row, image in zip(rows, wanted)]
     check(all(a != b for one, two in zip(flipped, plain) for a, b in zip(one, two)) and 5 < sum(map(sum, flipped)) < 31, f"flips: {flipped}")
     check(all(near(row[0][0], image) for row, image in zip(rows, wanted)), "evaluation's column is the stored image")
-    rows, _ = sheet(work, "--data", data, "--vertical-flip", 1)
-    check(all(near(picture, image[::-1]) for row, image in zip(rows, wanted) for picture, _ in row[1:]), "vertical flips")
-    check(all(near(row[0][0], image) for row, image in zip(rows, wanted)), "which evaluation doesn't make")
+    turned, _ = sheet(work, "--data", data, "--vertical-flip", 1)
+    check(all(near(picture, image[::-1]) for row, image in zip(turned, wanted) for picture, _ in row[1:]), "vertical flips")
+    check(all(near(row[0][0], image) for row, image in zip(turned, wanted)), "which evaluation doesn't make")
     sizes, _ = sheet(work, "--data", data, "--image-size", 24, "--val-image-size", 32)
     check(all(row[0][0].shape[:2] == (32, 32) and row[1][0].shape[:2] == (24, 24) for row in sizes), "evaluation's column has the size of validation")
     again, _ = sheet(work, "--data", data, "--flip", "random", "--seed", 3, appearances=12)

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
 import numpy as np  # noqa: E402
 from runner import PREPROCESS, check, difference, last, run, tensors, train, work_folder  # noqa: E402
-from state_files import Device, write_pth, write_safetensors  # noqa: E402
+from state_files import Device, Negated, write_pth, write_safetensors  # noqa: E402
 
 CLASSES = 5
 DATA = ("--synthetic", "--synthetic-samples", 200, "--synthetic-size", 16, "--rgb-mean", "110,120,130", "--rgb-std", "60,55,50")
@@ -57,8 +57,9 @@ def files_of(folder, state):
     write_pth(f"{folder}/net.pth", {"net": wrapped, "acc": 91.5, "args": argparse.Namespace(device=Device("cuda", 0), lr=0.1)})
     write_pth(f"{folder}/loop.pt", {"epoch": 7, "model_state_dict": {f"net.{name}": value for name, value in state.items()}, "device": Device("cpu")})
     write_pth(f"{folder}/state.pt", {"model_state": state})
+    write_pth(f"{folder}/best.pth", {"epoch": 5, "best_acc1": np.array(76.5, np.float32), "state_dict": wrapped, "arch": "resnet8"})
     os.rename(f"{folder}/wide.pth", f"{folder}/wide.anything")  # the content tells what it is
-    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth", "lightning.ckpt", "net.pth", "loop.pt", "state.pt"]
+    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth", "lightning.ckpt", "net.pth", "loop.pt", "state.pt", "best.pth"]
 
 
 def evaluation(folder, state, checkpoint):
@@ -93,11 +94,11 @@ def training(folder, state, checkpoint):
         out, err = train(ranks, f"{folder}/same-{ranks}", *synthetic(), "--weights", f"{folder}/plain.pth", *still)
         check(difference(tensors(last(f"{folder}/same-{ranks}")), tensors(checkpoint)) < 1e-6, f"{ranks} ranks begin with the file's weights")
         check("start anew" not in out, "and with its head")
-        check((out + err).count("is kept, since it makes as many classes as this run has (5); the file does not name them") == 1, "which may be of other classes: said once")
+        check((out + err).count("is kept: it has as many classes as this run (5), but the file does not name them") == 1, "which may be of other classes: said once")
         out, err = train(ranks, f"{folder}/new-{ranks}", *synthetic(), "--weights", f"{folder}/plain.pth", *still, "--new-head")
         moved = [n for n, v in tensors(last(f"{folder}/new-{ranks}")).items() if difference({n: v}, {n: tensors(checkpoint)[n]}) > 1e-6]
         check(sorted(moved)[-1] == "fc.weight" and all(n.startswith("fc.") for n in moved), f"--new-head: only the last layer starts anew: {moved}")
-        check("parameters/fc.weight" in out and "is kept, since" not in out + err, "and is said to")
+        check("parameters/fc.weight" in out and "is kept: it has" not in out + err, "and is said to")
         out, _ = train(ranks, f"{folder}/other-{ranks}", *synthetic(7), "--weights", f"{folder}/wrapped.safetensors", *still)
         found, before = tensors(last(f"{folder}/other-{ranks}")), tensors(checkpoint)
         check("a new head for the classes of this run: /parameters/fc.weight, /parameters/fc.bias start anew" in out, "7 classes: a new head, said")
@@ -153,6 +154,14 @@ def refusals(folder, state, checkpoint):
     check("leave the options of the network out" in evaluated(1, checkpoint, "--norm-epsilon", 0.001, expect=2), "and its batch norms")
     write_pth(f"{folder}/evil.pth", {"state_dict": state, "run": os.system})
     check("it names 'posix.system', which is none of a state dict's" in evaluated(1, f"{folder}/evil.pth", "--model", "resnet8", expect=3), "no code is run")
+    write_pth(f"{folder}/negated.pth", {**state, "fc.bias": Negated(-state["fc.bias"])})
+    check("'fc.bias' of '" in (err := evaluated(1, f"{folder}/negated.pth", "--model", "resnet8", expect=3)) and "resolve_neg()" in err, "a view with the negative bit")
+    write_pth(f"{folder}/root.pth", {**state, "bn1.running_var": -1 - state["bn1.running_var"]})
+    for ranks in (1, 3):
+        err = evaluated(ranks, f"{folder}/root.pth", "--model", "resnet8", expect=1)
+        check(err.count("gives values that are not finite for images of") == 1, f"a result that is not finite, {ranks} ranks")
+    out = run(1, "predict", f"{folder}/root.pth", f"{folder}/pictures", "--model", "resnet8", "--resize", 16, "--image-size", 16, "--format", "json", expect=3)[0]
+    check(all("not finite" in json.loads(line)["error"] for line in out.splitlines()) and out, "and images without a prediction")
     write_pth(f"{folder}/new.pth", state, protocol=4)
     check("it is not of protocol 2" in evaluated(1, f"{folder}/new.pth", "--model", "resnet8", expect=3), "another protocol")
     write_pth(f"{folder}/packed.pth", state, compression=zipfile.ZIP_DEFLATED)

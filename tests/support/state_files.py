@@ -58,15 +58,24 @@ class _Storage:
         self.key, self.kind, self.count = key, getattr(_torch, STORAGES[array.dtype.str]), array.size
 
 
+class Negated:
+    """Written as PyTorch writes a view with the negative bit: the array, and that its values have the other sign."""
+
+    def __init__(self, array):
+        self.array = array
+
+
 class _Tensor:
     """Pickled as a call of _rebuild_tensor_v2, with the array's own strides."""
 
-    def __init__(self, key, array):
-        self.key, self.array = key, array
+    def __init__(self, key, array, negated):
+        self.key, self.array, self.negated = key, array, negated
 
     def __reduce__(self):
         strides = tuple(s // self.array.itemsize for s in self.array.strides)
         arguments = (_Storage(self.key, self.array), 0, self.array.shape, strides, False, collections.OrderedDict())
+        if self.negated:
+            arguments += ({"neg": True},)
         return _utils._rebuild_tensor_v2, arguments
 
 
@@ -80,9 +89,9 @@ def write_pth(path, value, protocol=2, compression=zipfile.ZIP_STORED):
     arrays = []
 
     def wrapped(item):
-        if isinstance(item, np.ndarray):
-            arrays.append(item)
-            return _Tensor(str(len(arrays) - 1), item)
+        if isinstance(item, (np.ndarray, Negated)):
+            arrays.append(item.array if isinstance(item, Negated) else item)
+            return _Tensor(str(len(arrays) - 1), arrays[-1], isinstance(item, Negated))
         return collections.OrderedDict((k, wrapped(v)) for k, v in item.items()) if isinstance(item, dict) else item
 
     ours = {"torch": _torch, "torch._utils": _utils}

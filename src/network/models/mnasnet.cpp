@@ -54,7 +54,7 @@ constexpr Stage stages[] = {{3, 2, 3, 24, 3}, {5, 2, 3, 40, 3},  {5, 2, 6, 80, 3
                             {3, 1, 6, 96, 2}, {5, 2, 6, 192, 4}, {3, 1, 6, 320, 1}};
 
 /// Tan et al. 2018 (arXiv 1807.11626) without squeeze and excitation, as torchvision has it since version 2 of its
-/// state dicts: narrow ones have a narrower stem, too.
+/// state dicts: the width multiplier also applies to the stem.
 Graph build_mnasnet(const GraphSpec& spec) {
   const Form& form = *find_form(forms, spec.model);
   const auto scaled = [&](Index channels) { return multiple_of_8(form.width * static_cast<double>(channels)); };

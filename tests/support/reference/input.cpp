@@ -11,7 +11,7 @@ namespace {
 class Image {
  public:
   Image(const InputSpec& spec, const SampleSpec& sample, const std::uint8_t* images, Index height, Index width)
-      : spec_(spec), sample_(sample), images_(images), width_(width) {
+      : spec_(spec), sample_(sample), images_(images), height_(height), width_(width) {
     if (spec.normalise != InputSpec::Normalise::per_image) return;
     const double count = static_cast<double>(height * width * spec.channels);
     for (const Index power : {1, 2}) {
@@ -74,7 +74,7 @@ class Image {
   const InputSpec& spec_;
   const SampleSpec& sample_;
   const std::uint8_t* images_;
-  Index width_;
+  Index height_, width_;
   double mean_ = 0, deviation_ = 1;
 };
 
