@@ -57,6 +57,7 @@ const typename Forms::value_type* find_form(const Forms& forms, const std::strin
 template <class Forms>
 std::vector<std::string> names_of(const Forms& forms) {
   std::vector<std::string> names;
+  names.reserve(forms.size());
   for (const auto& form : forms) names.emplace_back(form.name);
   return names;
 }
