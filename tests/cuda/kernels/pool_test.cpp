@@ -16,10 +16,10 @@
 namespace convoy::cuda {
 namespace {
 
-Node node_of(Attributes attributes) {
+Node node_of(const Attributes& attributes) {
   Node node;
   node.name = "pool";
-  node.attributes = std::move(attributes);
+  node.attributes = attributes;
   return node;
 }
 

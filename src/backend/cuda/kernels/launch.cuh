@@ -47,7 +47,7 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, std::size_t shar
 #else
 #include "support/host_cuda/host_cuda.hpp"
 
-#define DYNAMIC_SHARED(type, name) type* const name = static_cast<type*>(host_cuda::dynamic_shared())
+#define DYNAMIC_SHARED(type, name) type* const name = static_cast<type*>(host_cuda::dynamic_shared())  // NOLINT
 
 namespace convoy::cuda {
 using host_cuda::launch;
