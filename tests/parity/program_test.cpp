@@ -207,7 +207,7 @@ TEST_F(Programs, ScoreIsTheForwardPassOfTraining) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2 * error);
 }
 
-/// But for vectors of their norms, the memory is that of a network without. A parameter's value follows from its name.
+/// But for vectors of their norms, the memory is that of a network without: less is added than one head's maps take. A parameter's value follows from its name.
 TEST_F(Programs, EvaluationDoesWithoutAuxiliaryHeads) {
   constexpr Index side = 32, few = 2;
   const std::vector<std::uint8_t> images = formula_images("large", few * side * side * 3);
@@ -230,7 +230,7 @@ TEST_F(Programs, EvaluationDoesWithoutAuxiliaryHeads) {
   }
   for (const std::size_t mode : {0, 1}) {
     EXPECT_EQ(logits[2 + mode], logits[mode]);
-    EXPECT_LE(floats[2 + mode], floats[mode] * 102 / 100);
+    EXPECT_LT(floats[2 + mode] - floats[mode], few * 128 * 4 * 4) << "room for the maps of a head";
   }
 }
 
