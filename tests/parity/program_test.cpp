@@ -207,7 +207,8 @@ TEST_F(Programs, ScoreIsTheForwardPassOfTraining) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 2 * error);
 }
 
-/// But for vectors of their norms, the memory is that of a network without: less is added than one head's maps take. A parameter's value follows from its name.
+/// But for vectors of their norms, the memory is that of a network without: less is added than one head's maps take.
+/// A parameter's value follows from its name.
 TEST_F(Programs, EvaluationDoesWithoutAuxiliaryHeads) {
   constexpr Index side = 32, few = 2;
   const std::vector<std::uint8_t> images = formula_images("large", few * side * side * 3);
