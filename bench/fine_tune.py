@@ -11,6 +11,7 @@ the last layer alone, and from a random start; with this recipe, all layers also
 `convoy-preprocess folder`. WORK keeps what is finished. Prints lines for results.md; logs go to bench/logs.
 """
 import argparse
+import collections
 import datetime
 import os
 import pathlib
@@ -65,12 +66,14 @@ def call(words):
 
 def write_images(source, folder, classes, most):
     """Class folders of PNG files: the first `most` images of each class, all if it is None."""
+    written = collections.Counter()
     for file in sorted(pathlib.Path(source).glob("test_batch.bin" if folder.name == "val" else "data_batch_*.bin")):
         records = np.fromfile(file, np.uint8).reshape(-1, 3073)
         for number, record in enumerate(records):
             name = folder / CLASSES[record[0]] / f"{file.stem}-{number:05}.png"
-            if record[0] not in classes or (most is not None and name.parent.is_dir() and len(list(name.parent.iterdir())) >= most):
+            if record[0] not in classes or written[record[0]] == most:
                 continue
+            written[record[0]] += 1
             name.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(record[1:].reshape(3, 32, 32).transpose(1, 2, 0)).save(name)
 

@@ -23,6 +23,7 @@ void Confusion::add(std::span<const SampleSpec> samples, const float* logits) {
     const float* row = logits + static_cast<Index>(n) * classes_;
     const Index label = samples[n].a, predicted = std::max_element(row, row + classes_) - row;
     ++samples_[static_cast<std::size_t>(label)];
+    // A label whose logit is NaN is no hit: see ranks_before().
     if (label == predicted && !std::isnan(row[label])) ++correct_[static_cast<std::size_t>(label)];
     if (has_matrix()) ++counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   }
