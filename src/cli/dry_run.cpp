@@ -74,7 +74,7 @@ Sized size_up(const Communicator& communicator, const TrainConfig& config, int r
   check_messages(sized.job.sync, sized.plan.table, of_host ? GradientMemory::host : GradientMemory::device);
   sized.layout = backend->layout(sized.plan, spec.optimiser);
   ArenaOf arena = [&](const CompileSpec& each) { return backend->compile(sized.plan, each)->arena_floats(); };
-  sized.memory = memory_of(*backend, communicator.node_size());
+  sized.memory = memory_of(*backend, backend->host_reads() ? communicator.node_size() : 1);
   if (!config.card.empty()) {
     const std::string card = read_card(config.card);
     arena = [&, card](const CompileSpec& each) { return arena_on_card(card, sized.plan, each); };

@@ -19,13 +19,13 @@
 namespace convoy {
 namespace {
 
-/// The first two ranks with the same device, in words; empty: every rank has one of its own.
-std::string sharing_ranks(const std::vector<std::string>& identities) {
+/// The first two ranks with the same name, in words; empty: every rank has one of its own.
+std::string sharing_ranks(const std::vector<std::string>& names, const char* what = "share") {
   std::map<std::string, std::size_t> owners;
-  for (std::size_t rank = 0; rank < identities.size(); ++rank) {
-    const auto [owner, is_new] = owners.emplace(identities[rank], rank);
-    if (!is_new && !identities[rank].empty())
-      return fmt::format("ranks {} and {} share {}", owner->second, rank, identities[rank]);
+  for (std::size_t rank = 0; rank < names.size(); ++rank) {
+    const auto [owner, is_new] = owners.emplace(names[rank], rank);
+    if (!is_new && !names[rank].empty())
+      return fmt::format("ranks {} and {} {} {}", owner->second, rank, what, names[rank]);
   }
   return {};
 }
@@ -72,6 +72,9 @@ RankDevices find_devices(Communicator& communicator, const Device& device) {
     devices.sharing_problem = share_memory(communicator, shared_sum_bytes(ranks, lane_count, piece)).problem;
   }
   const auto none = [](const std::string& identity) { return identity.empty(); };
+  devices.cards = communicator.all_gather(device.card(), "cards of the ranks");
+  for (std::size_t rank = 0; rank < devices.cards.size(); ++rank)
+    devices.cards[rank] = communicator.hosts()[rank] + ' ' + devices.cards[rank];
   if (std::any_of(devices.identities.begin(), devices.identities.end(), none)) return devices;
   const std::vector<std::string> problems = communicator.all_gather(nccl_module().problem, "NCCL of the ranks");
   for (std::size_t rank = 0; rank < problems.size() && devices.nccl_problem.empty(); ++rank)
@@ -87,6 +90,9 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
     if (identities[rank].empty()) obstacle = fmt::format("rank {} has no GPU", rank);
   const bool gpus = obstacle.empty();
   if (gpus && !shared.empty()) obstacle = shared + ", and NCCL needs one each";
+  std::string slices;
+  if (obstacle.empty()) slices = sharing_ranks(devices.cards, "have slices of one card,");
+  if (!slices.empty()) obstacle = slices + ", and NCCL takes one rank for each card";
   if (obstacle.empty()) obstacle = devices.nccl_problem;
   if (wish.backend == "nccl") {
     if (!obstacle.empty())
@@ -127,8 +133,8 @@ TransportChoice choose_transport(const TransportWish& wish, const RankDevices& d
         shared + ": they compute in turns, and the all-reduce goes through host memory; start one rank for each GPU";
   else if (gpus && identities.size() > 1 && wish.backend == "auto" && choice.memory == MpiMemory::host)
     choice.warning = fmt::format(
-        "the all-reduce goes through host memory, which is slower ({}); put NCCL's folder on LD_LIBRARY_PATH",
-        obstacle);
+        "the all-reduce goes through host memory, which is slower ({}); {}", obstacle,
+        slices.empty() ? "put NCCL's folder on LD_LIBRARY_PATH" : "take one slice of each card, or turn MIG off");
   return choice;
 }
 

@@ -106,6 +106,7 @@ struct RankDevices {
   std::string nccl_problem;             ///< why NCCL can't be used, with the rank that lacks it; empty: it can
   std::string sharing_problem;          ///< why the ranks can't share memory; empty: they can
   bool mpi_takes_memory = false;        ///< mpi_takes_device_memory() on all of them
+  std::vector<std::string> cards;       ///< host and Device::card of every rank; empty: every device is a card
 };
 
 /// Collective. Opens NCCL's module if every rank has a device, and tries to share memory.

@@ -127,11 +127,12 @@ OptionGroup augment_options(DataConfig& data) {
           {{"none", Policy::none},
            {"randaugment", Policy::rand},
            {"trivial", Policy::trivial},
-           {"autoaugment", Policy::autoaugment}},
-          "random operations on colour and shape: RandAugment, TrivialAugmentWide, or AutoAugment's ImageNet policy",
+           {"autoaugment", Policy::autoaugment},
+           {"augmix", Policy::mix}},
+          "random operations on colour and shape: RandAugment, TrivialAugmentWide, AutoAugment's ImageNet policy, or AugMix",
           {{"ra", Policy::rand}, {"ta_wide", Policy::trivial}, {"imagenet", Policy::autoaugment}}))
       .also({"aa"})
-      .answers({{"augmix*", "Convoy has no AugMix"},
+      .answers({{"augmix-*", "it is timm's; use augmix with --augmix-severity"},
                 {"rand-*",
                  "it is timm's; use randaugment with --randaugment-magnitude, which goes up to --randaugment-bins - 1, "
                  "not to 10"},
@@ -150,6 +151,9 @@ OptionGroup augment_options(DataConfig& data) {
   add(number_option("randaugment-bins", "N", spec.policy.bins, from_to(2, 1000), "number of strengths"))
       .also({"ra-num-bins"})
       .decides_bits();
+  add(number_option("augmix-severity", "N", spec.policy.severity, from_to(1, 10),
+                    "AugMix: magnitudes are drawn from the lowest N of 10"))
+      .decides_bits_unless({"3"});
   add(number_option("mixup", "ALPHA", spec.mixing.mixup, from_to(0, 100),
                     "mix-up: parameter of the Beta distribution; 0: off"))
       .also({"mixup-alpha"})

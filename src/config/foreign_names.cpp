@@ -56,7 +56,7 @@ constexpr std::string_view area =
     "use --min-random-area and --max-random-area with --crop resized, shares of the image";
 constexpr std::string_view memory = "use --data-cache ram, stream or stage";
 constexpr std::string_view compiled = "programs are compiled at the start without being asked";
-constexpr std::string_view policies = "Convoy has no AugMix; use --auto-augment trivial, randaugment or autoaugment";
+constexpr std::string_view policies = "Convoy has AugMix without a loss that compares copies of an image; use --auto-augment augmix";
 constexpr std::string_view cross_entropy = "the loss is the cross entropy of one label per image";
 constexpr std::string_view elsewhere = "leave it out; nothing in Convoy depends on it";
 
@@ -101,7 +101,7 @@ constexpr std::array known{
             "Convoy makes no image grey or blurred at random; use --auto-augment trivial or randaugment"},
     Foreign{"randaug", "use --auto-augment randaugment"},
     Foreign{"automatic-augmentation trivial-augment", policy},
-    Foreign{"augmix-severity aug-splits jsd-loss", policies},
+    Foreign{"aug-splits jsd-loss", policies},
     Foreign{"recount remode", erasing},
     Foreign{"mixup-mode", "each image has a partner and a share of its own"},
     Foreign{"mixup-switch-prob",

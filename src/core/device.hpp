@@ -66,6 +66,9 @@ class Device {
   virtual CommunicationQueue* communication() { return nullptr; }
   /// Names the physical device among all of the host (a GPU's UUID). Empty: shared by nature, as cores are.
   virtual std::string identity() const { return {}; }
+  /// Names the card, among those of the host, that the device is a part of: slices of one GPU (MIG) have identities of
+  /// their own on one card. Empty as identity() is.
+  virtual std::string card() const { return identity(); }
   /// True: the host may use device pointers once the event that wrote them is done.
   virtual bool host_reads() const = 0;
   /// The end of the work queued so far.

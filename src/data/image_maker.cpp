@@ -218,8 +218,8 @@ void ImageMaker::change(Index epoch, Index position, std::uint8_t* to) {
   }
   if (spec_.policy.policy != Policy::none) {
     Random random = draws(spec_, Stream::policy, epoch, position);
-    draw_policy(spec_.policy, random, spec_.height, spec_.width, steps_);
-    for (const PolicyStep& step : steps_) apply_policy_step(step, canvas, spec_.fill, scratch_);
+    draw_policy(spec_.policy, random, spec_.height, spec_.width, policy_draw_);
+    apply_policy(policy_draw_, canvas, spec_.fill, policy_buffers_);
   }
   const ColourSpec& colour = spec_.colour;
   if (!colour.any()) return;

@@ -43,7 +43,8 @@ class ImageMaker {
   std::span<const std::uint8_t> stored_;
   Image image_;  ///< decoded part
   std::vector<std::uint8_t> scratch_;
-  std::vector<PolicyStep> steps_;
+  PolicyDraw policy_draw_;
+  PolicyBuffers policy_buffers_;
 };
 
 /// Images of a data set's samples as the input stage takes them: read, checked, and made where the augmentation asks

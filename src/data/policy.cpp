@@ -12,9 +12,11 @@ namespace {
 
 using Op = PolicyOperation;
 
-constexpr int trivial_bins = 31, autoaugment_bins = 10;
+constexpr int trivial_bins = 31, autoaugment_bins = 10, mix_bins = 10;
+/// AugMix: chains, and the most operations of one.
+constexpr int mix_width = 3, mix_depth = 3;
 
-/// What RandAugment and TrivialAugment choose from.
+/// What RandAugment and TrivialAugment choose from, and all but the first AugMix.
 constexpr std::array<Op, 14> choices{
     Op::identity,   Op::shear_x,  Op::shear_y,   Op::translate_x, Op::translate_y, Op::rotate,           Op::brightness,
     Op::saturation, Op::contrast, Op::sharpness, Op::posterize,   Op::solarize,    Op::stretch_contrast, Op::equalize};
@@ -49,6 +51,21 @@ constexpr std::array<SubPolicy, 25> learned_on_imagenet{{
     {{{Op::equalize, 0.8F, -1}, {Op::equalize, 0.6F, -1}}},
 }};
 
+int bins_of(const PolicySpec& spec) {
+  switch (spec.policy) {
+    case Policy::trivial:
+      return trivial_bins;
+    case Policy::autoaugment:
+      return autoaugment_bins;
+    case Policy::mix:
+      return mix_bins;
+    case Policy::none:
+    case Policy::rand:
+      break;
+  }
+  return spec.bins;
+}
+
 /// Halves to even, as torch.round.
 double round_to_even(double v) { return std::nearbyint(v); }
 
@@ -56,6 +73,37 @@ PolicyStep with_sign(const PolicySpec& spec, Op operation, int bin, Random& rand
   const bool negative = random.bits() >> 31 != 0;
   const double magnitude = policy_magnitude(spec, operation, bin, height, width);
   return {operation, negative && has_sign(operation) ? -magnitude : magnitude};
+}
+
+Op draw_operation(Random& random, std::size_t first = 0) {
+  return choices[first + static_cast<std::size_t>(random.below(static_cast<Index>(choices.size() - first)))];
+}
+
+/// Draws numbers that add up to 1 from Dirichlet's distribution with all parameters 1.
+template <std::size_t count>
+std::array<float, count> draw_shares(Random& random) {
+  std::array<float, count> shares{};
+  float sum = 0;
+  for (float& share : shares) {
+    share = static_cast<float>(-std::log((static_cast<double>(random.bits()) + 0.5) * 0x1p-32));
+    sum += share;
+  }
+  for (float& share : shares) share /= sum;
+  return shares;
+}
+
+void draw_mix(const PolicySpec& spec, Random& random, Index height, Index width, PolicyDraw& to) {
+  const auto [image, chains] = draw_shares<2>(random);
+  to.image_weight = image;
+  for (const float share : draw_shares<mix_width>(random)) {
+    const int depth = 1 + static_cast<int>(random.below(mix_depth));
+    to.chains.push_back({depth, chains * share});
+    for (int i = 0; i < depth; ++i) {
+      const Op operation = draw_operation(random, 1);
+      const auto bin = static_cast<int>(random.below(spec.severity));
+      to.steps.push_back(with_sign(spec, operation, bin, random, height, width));
+    }
+  }
 }
 
 void shear_or_move(const PolicyStep& step, const Canvas& canvas, std::uint8_t fill,
@@ -124,17 +172,19 @@ bool has_sign(Op operation) {
 }
 
 double policy_magnitude(const PolicySpec& spec, PolicyOperation operation, int bin, Index height, Index width) {
-  const bool wide = spec.policy == Policy::trivial;
-  const int bins = wide ? trivial_bins : spec.policy == Policy::autoaugment ? autoaugment_bins : spec.bins;
+  const bool wide = spec.policy == Policy::trivial, mixes = spec.policy == Policy::mix;
+  const int bins = bins_of(spec);
+  /// Of height and width.
+  const double most_moved = mixes ? 1 / 3.0 : 150.0 / 331.0;
   const double part = static_cast<double>(bin) / (bins - 1);
   switch (operation) {
     case Op::shear_x:
     case Op::shear_y:
       return part * (wide ? 0.99 : 0.3);
     case Op::translate_x:
-      return part * (wide ? 32.0 : 150.0 / 331.0 * static_cast<double>(width));
+      return part * (wide ? 32.0 : most_moved * static_cast<double>(width));
     case Op::translate_y:
-      return part * (wide ? 32.0 : 150.0 / 331.0 * static_cast<double>(height));
+      return part * (wide ? 32.0 : most_moved * static_cast<double>(height));
     case Op::rotate:
       return part * (wide ? 135.0 : 30.0);
     case Op::brightness:
@@ -143,7 +193,7 @@ double policy_magnitude(const PolicySpec& spec, PolicyOperation operation, int b
     case Op::sharpness:
       return part * (wide ? 0.99 : 0.9);
     case Op::posterize:
-      return 8 - round_to_even(bin / ((bins - 1) / (wide ? 6.0 : 4.0)));
+      return (mixes ? 4 : 8) - round_to_even(bin / ((bins - 1) / (wide ? 6.0 : 4.0)));
     case Op::solarize:
       return 255 * (1 - part);
     case Op::identity:
@@ -155,21 +205,22 @@ double policy_magnitude(const PolicySpec& spec, PolicyOperation operation, int b
   return 0;
 }
 
-void draw_policy(const PolicySpec& spec, Random& random, Index height, Index width, std::vector<PolicyStep>& steps) {
-  steps.clear();
+void draw_policy(const PolicySpec& spec, Random& random, Index height, Index width, PolicyDraw& to) {
+  to.steps.clear();
+  to.chains.clear();
   switch (spec.policy) {
     case Policy::none:
       return;
     case Policy::rand:
       for (int i = 0; i < spec.operations; ++i) {
-        const Op operation = choices[static_cast<std::size_t>(random.below(choices.size()))];
-        steps.push_back(with_sign(spec, operation, spec.magnitude, random, height, width));
+        const Op operation = draw_operation(random);
+        to.steps.push_back(with_sign(spec, operation, spec.magnitude, random, height, width));
       }
       return;
     case Policy::trivial: {
-      const Op operation = choices[static_cast<std::size_t>(random.below(choices.size()))];
+      const Op operation = draw_operation(random);
       const auto bin = static_cast<int>(random.below(trivial_bins));
-      steps.push_back(with_sign(spec, operation, bin, random, height, width));
+      to.steps.push_back(with_sign(spec, operation, bin, random, height, width));
       return;
     }
     case Policy::autoaugment:
@@ -177,9 +228,33 @@ void draw_policy(const PolicySpec& spec, Random& random, Index height, Index wid
            learned_on_imagenet[static_cast<std::size_t>(random.below(learned_on_imagenet.size()))]) {
         const bool chosen = random.uniform() < entry.probability;
         const PolicyStep step = with_sign(spec, entry.operation, std::max(entry.magnitude, 0), random, height, width);
-        if (chosen) steps.push_back(step);
+        if (chosen) to.steps.push_back(step);
       }
+      return;
+    case Policy::mix:
+      draw_mix(spec, random, height, width, to);
   }
+}
+
+void apply_policy(const PolicyDraw& draw, const Canvas& canvas, std::uint8_t fill, PolicyBuffers& buffers) {
+  if (draw.chains.empty()) {
+    for (const PolicyStep& step : draw.steps) apply_policy_step(step, canvas, fill, buffers.of_step);
+    return;
+  }
+  const auto bytes = static_cast<std::size_t>(canvas.height * canvas.width * 3);
+  const std::span<std::uint8_t> pixels(canvas.pixels, bytes);
+  buffers.image.assign(pixels.begin(), pixels.end());
+  buffers.sum.resize(bytes);
+  const auto weighted = [](float weight) { return [weight](std::uint8_t v) { return weight * static_cast<float>(v); }; };
+  std::transform(pixels.begin(), pixels.end(), buffers.sum.begin(), weighted(draw.image_weight));
+  auto step = draw.steps.begin();
+  for (const PolicyDraw::Chain& chain : draw.chains) {
+    std::copy(buffers.image.begin(), buffers.image.end(), pixels.begin());
+    for (int i = 0; i < chain.steps; ++i) apply_policy_step(*step++, canvas, fill, buffers.of_step);
+    for (std::size_t i = 0; i < bytes; ++i) buffers.sum[i] += chain.weight * static_cast<float>(pixels[i]);
+  }
+  for (std::size_t i = 0; i < bytes; ++i)
+    pixels[i] = static_cast<std::uint8_t>(std::min(255.F, buffers.sum[i] + 0.5F));
 }
 
 void apply_policy_step(const PolicyStep& step, const Canvas& canvas, std::uint8_t fill,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automatic augmentation: a few operations of random kind and strength an image. Spaces and tables as torchvision has
 // them. RandAugment: Cubuk et al. 2019 (arXiv 1909.13719). TrivialAugmentWide: Müller, Hutter 2021 (arXiv 2103.10158).
-// AutoAugment: Cubuk et al. 2018 (arXiv 1805.09501), the policy learned on ImageNet.
+// AutoAugment: Cubuk et al. 2018 (arXiv 1805.09501), the policy learned on ImageNet. AugMix: Hendrycks et al. 2020 (arXiv
+// 1912.02781), three chains of one to three operations.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,13 +14,14 @@
 
 namespace convoy {
 
-enum class Policy : std::uint8_t { none, rand, trivial, autoaugment };
+enum class Policy : std::uint8_t { none, rand, trivial, autoaugment, mix };
 
 struct PolicySpec {
   Policy policy = Policy::none;
   int operations = 2;  ///< rand: one after another
   int magnitude = 9;   ///< rand: of `bins`
-  int bins = 31;       ///< rand; trivial and autoaugment have their own
+  int bins = 31;       ///< rand; the others have their own
+  int severity = 3;    ///< mix: magnitudes are among the lowest so many of 10
 };
 
 enum class PolicyOperation : std::uint8_t {
@@ -59,8 +61,27 @@ bool has_sign(PolicyOperation operation);
 /// Magnitude number `bin` of an operation, unsigned. h and w: of the image (translations grow with it).
 double policy_magnitude(const PolicySpec& spec, PolicyOperation operation, int bin, Index height, Index width);
 
-/// Draws the operations of one image; `steps` is replaced.
-void draw_policy(const PolicySpec& spec, Random& random, Index height, Index width, std::vector<PolicyStep>& steps);
+/// What is done to one image. Without chains its steps follow each other. Each chain begins with the image as it was; the
+/// result is the sum of image and chains by their weights, which add up to 1, rounded to the nearest.
+struct PolicyDraw {
+  struct Chain {
+    int steps = 0;
+    float weight = 0;
+  };
+  std::vector<PolicyStep> steps;  ///< chain after chain
+  std::vector<Chain> chains;
+  float image_weight = 0;  ///< with chains
+};
+
+/// Draws what is done to one image; `to` is replaced.
+void draw_policy(const PolicySpec& spec, Random& random, Index height, Index width, PolicyDraw& to);
+
+/// Memory that is used again for the next image.
+struct PolicyBuffers {
+  std::vector<std::uint8_t> of_step, image;
+  std::vector<float> sum;
+};
+void apply_policy(const PolicyDraw& draw, const Canvas& canvas, std::uint8_t fill, PolicyBuffers& buffers);
 
 void apply_policy_step(const PolicyStep& step, const Canvas& canvas, std::uint8_t fill,
                        std::vector<std::uint8_t>& scratch);

@@ -85,14 +85,14 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
   loss_scale_ = spec.optimiser.loss_scale;
   recompute_ = spec.device.recompute;
 
-  require_room_for_parameters(spec, plan_, layout_, memory_of(*backend_, spec.node_size));
+  memory_ = spec.memory ? *spec.memory : memory_of(*backend_, spec.node_size);
+  require_room_for_parameters(spec, plan_, layout_, memory_);
   if (convoy::trains(spec)) updater_ = backend_->compile(plan_, spec.optimiser);
   std::optional<Index> update_floats;
   if (updater_ != nullptr) update_floats = updater_->arena_floats();
   const Index others = other_floats(spec, plan_, layout_, update_floats, backend_->host_reads());
   EngineSpec limited = spec;
-  if (spec.device.recompute == Recompute::automatic)
-    limited.arena_limit = arena_limit(memory_of(*backend_, spec.node_size), others);
+  if (spec.device.recompute == Recompute::automatic) limited.arena_limit = arena_limit(memory_, others);
   for (std::size_t i = 0; i < spec.sizes.size(); ++i) compile(limited, spec.sizes[i], i);
   for (const auto& [key, program] : training_) {
     if (order_of(program->stages()) == order_of(stages())) continue;
@@ -105,15 +105,14 @@ Engine::Engine(const Graph& graph, const EngineSpec& spec, std::unique_ptr<Backe
 }
 
 void Engine::allocate(const EngineSpec& spec, Index others) {
-  const MemoryLimit memory = memory_of(*backend_, spec.node_size);
   const auto advice = [&] {
     const auto arena = [&](const CompileSpec& each) { return backend_->compile(plan_, each)->arena_floats(); };
-    return tell_largest_batch(spec, static_cast<Index>(memory.bytes / sizeof(float)) - others, arena);
+    return tell_largest_batch(spec, static_cast<Index>(memory_.bytes / sizeof(float)) - others, arena);
   };
   constexpr double giga = 1e9;
   const double needed = static_cast<double>(others + arena_floats_) * sizeof(float);
-  if (memory.bytes > 0 && needed > memory.bytes)
-    fail(Exit::device, "the network needs {:.1f} GB, more than {}; {}", needed / giga, memory.name, advice());
+  if (memory_.bytes > 0 && needed > memory_.bytes)
+    fail(Exit::device, "the network needs {:.1f} GB, more than {}; {}", needed / giga, memory_.name, advice());
   try {
     float* arena = backend_->allocate(std::max<Index>(arena_floats_, 16));
     if (!training_.empty()) {
@@ -123,7 +122,7 @@ void Engine::allocate(const EngineSpec& spec, Index others) {
     for (auto& [key, program] : training_) program->bind(arena, gradients_);
     for (auto& [key, program] : evaluation_) program->bind(arena, nullptr);
   } catch (const Error& error) {
-    if (error.code() != Exit::device || memory.bytes == 0) throw;
+    if (error.code() != Exit::device || memory_.bytes == 0) throw;
     fail(error.code(), "{}; {}", error.what(), advice());
   }
 }
@@ -202,6 +201,7 @@ std::unique_ptr<Engine> make_engine(Communicator& communicator, const Graph& gra
                             .node_size = spec.node_size},
                            chosen);
   });
+  spec.memory = share_device_memory(communicator, *backend);
   if (!spec.choices.empty()) drop_foreign_choices(communicator, *backend, spec);
   std::unique_ptr<Engine> engine;
   const auto build = [&] { engine = std::make_unique<Engine>(graph, spec, std::move(backend), std::move(chosen)); };

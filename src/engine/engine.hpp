@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,6 +33,12 @@ struct ProgramSizes {
   std::vector<ImageSize> eval_shapes;  ///< rectangular evaluation: an input size each; empty: height x width
 };
 
+/// What a rank may use, in bytes, and how messages call it; 0: not known.
+struct MemoryLimit {
+  double bytes = 0;
+  std::string name;  ///< `the 16.0 GB of this host for 2 ranks`
+};
+
 struct EngineSpec {
   DeviceConfig device;
   PlanSpec plan;
@@ -42,9 +49,10 @@ struct EngineSpec {
   Index sample_bytes = 0;  ///< that this rank keeps in the memory of its host
   int topk = 5;
   int node_rank = 0, node_size = 1;
-  Index arena_limit = 0;       ///< CompileSpec's; the engine fills it in
-  std::string choices;         ///< of the usual training program, from a checkpoint; empty: choose
-  std::string choices_device;  ///< Backend::describe where they were made
+  std::optional<MemoryLimit> memory;  ///< without it the engine asks memory_of(), for node_size ranks
+  Index arena_limit = 0;              ///< CompileSpec's; the engine fills it in
+  std::string choices;                ///< of the usual training program, from a checkpoint; empty: choose
+  std::string choices_device;         ///< Backend::describe where they were made
 };
 
 /// What to compile for training; the caller sets samples, choices and tuning.
@@ -152,6 +160,7 @@ class Engine {
   Index arena_floats_ = 0;
   LossScale loss_scale_;
   Recompute recompute_ = Recompute::off;
+  MemoryLimit memory_;
   std::pair<std::size_t, Index> usual_;  ///< key of the usual training program
 };
 

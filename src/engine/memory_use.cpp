@@ -112,14 +112,22 @@ std::string tell_largest_batch(const EngineSpec& spec, Index floats, const Arena
                      more > 0 ? fmt::format("; with --recompute auto it is {}", number(more)) : "");
 }
 
-MemoryLimit memory_of(const Backend& backend, int node_size) {
-  if (!backend.host_reads()) {
-    const double bytes = free_device_memory();
-    return {bytes, fmt::format("the {:.1f} GB that the GPU has left", bytes / giga)};
-  }
-  const double bytes = memory_limit();
-  return {bytes / std::max(node_size, 1), fmt::format("the {:.1f} GB of this host{}", bytes / giga,
-                                                      node_size > 1 ? " for " + counted(node_size, "rank") : "")};
+MemoryLimit memory_of(const Backend& backend, int sharing) {
+  const bool on_gpu = !backend.host_reads();
+  const double bytes = on_gpu ? free_device_memory() : memory_limit();
+  return {bytes / std::max(sharing, 1),
+          fmt::format("the {:.1f} GB {}{}", bytes / giga, on_gpu ? "that the GPU has left" : "of this host",
+                      sharing > 1 ? " for " + counted(sharing, "rank") : "")};
+}
+
+MemoryLimit share_device_memory(Communicator& communicator, const Backend& backend) {
+  const std::string own = backend.identity();
+  const std::vector<std::string> all = communicator.all_gather(own, "devices of the ranks");
+  const bool on_gpu = !backend.host_reads();
+  const auto sharing = on_gpu ? static_cast<int>(std::count(all.begin(), all.end(), own)) : communicator.node_size();
+  MemoryLimit limit = memory_of(backend, sharing);
+  communicator.barrier("memory of the devices");
+  return limit;
 }
 
 Index other_floats(const EngineSpec& spec, const Plan& plan, const SetLayout& layout,

@@ -29,12 +29,10 @@ Index largest_that_fits(Index limit, Index first, const std::function<Index(Inde
 /// has left for arenas.
 std::string tell_largest_batch(const EngineSpec& spec, Index floats, const ArenaOf& arena);
 
-/// What a rank may use, in bytes, and how messages call it; 0: not known.
-struct MemoryLimit {
-  double bytes = 0;
-  std::string name;  ///< `the 16.0 GB of this host for 2 ranks`
-};
-MemoryLimit memory_of(const Backend& backend, int node_size);
+/// What one of the `sharing` ranks may use that share the device (a GPU) or the host.
+MemoryLimit memory_of(const Backend& backend, int sharing);
+/// Collective. The same, asked before any of the ranks allocates; those that share a GPU share what it has left.
+MemoryLimit share_device_memory(Communicator& communicator, const Backend& backend);
 
 /// Whether any of its programs trains.
 bool trains(const EngineSpec& spec);

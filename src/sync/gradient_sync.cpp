@@ -34,6 +34,8 @@ class GradientSync final : public Sync {
         wire_(spec.wire),
         run_(deal_replicas(spec.replicas, spec.ranks, spec.rank)),
         turns_(deal_replicas(spec.replicas, spec.ranks, 0).count),
+        replicas_(spec.replicas),
+        ranks_(spec.ranks),
         sum_(parts.backend, parts.collectives, sum_of(spec, parts.plan.table), parts.gradients) {
     set_ = {parts.backend.allocate(parts.layout.count()), parts.layout.count()};
     if (spec.compression.is_on()) compressed_.emplace(spec, parts);
@@ -51,8 +53,12 @@ class GradientSync final : public Sync {
   }
   ParameterSet bases() const override { return compressed_ ? compressed_->bases() : ParameterSet{}; }
 
+  /// NCCL wants a sum captured by all ranks or by none. If a step's shares differ, some may be as large as a batch that
+  /// was captured before, others are not: nobody captures such a step.
   bool capturable(int replica) const override {
-    return !compressed_ && (parts_.collectives.capturable() || !is_last_turn(replica));
+    if (compressed_) return false;
+    if (!is_last_turn(replica)) return true;
+    return parts_.collectives.capturable() && (step_samples_ % replicas_ == 0 || ranks_ == 1);
   }
 
   void begin_replica(int, Index, Index step_samples) override { step_samples_ = step_samples; }
@@ -142,7 +148,8 @@ class GradientSync final : public Sync {
   SyncParts parts_;
   Wire wire_;
   ReplicaRun run_;
-  int turns_;  ///< of every rank: the most replicas that one owns
+  int turns_;                   ///< of every rank: the most replicas that one owns
+  const int replicas_, ranks_;  ///< of the job
   ReplicaSum sum_;
   std::optional<CompressedSum> compressed_;
   ParameterSet set_;

@@ -28,10 +28,14 @@ float MovingAverage::decay(Index step) const {
 }
 
 void MovingAverage::step_done(Index step) {
-  if (!is_on() || (step + 1) % (looks_ahead() ? lookahead_.steps : config_.steps) != 0) return;
+  if (!is_on()) return;
+  const bool due = (step + 1) % (looks_ahead() ? lookahead_.steps : config_.steps) == 0;
+  // The slow weights are the model of the run: they take in its last steps, too.
+  const bool ends = looks_ahead() && step + 1 == total_steps_;
+  if (!due && !ends) return;
   engine_.backend().blend(set_, sync_.averaged_weights());
   compute_copies_are_current_ = false;
-  if (looks_ahead()) sync_.adopt(set_);
+  if (looks_ahead() && sync_.replicas_are_equal()) sync_.adopt(set_);
 }
 
 const ParameterSet& MovingAverage::validated() {

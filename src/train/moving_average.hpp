@@ -17,7 +17,8 @@ namespace convoy {
 /// starts as the first weights.
 ///
 /// --lookahead-steps: the weights then return to it, and the optimiser goes on from there with its state (Zhang et al.
-/// 2019, arXiv 1907.08610). With a power, and with the running statistics, as Jordan 2024 (arXiv 2404.00498) has it.
+/// 2019, arXiv 1907.08610), also after the last step of the run. With a power, and with the running statistics, as
+/// Jordan 2024 (arXiv 2404.00498) has it.
 class MovingAverage {
  public:
   /// Allocates the set where it is on.

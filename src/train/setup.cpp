@@ -302,7 +302,7 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
   }
   if (const Index period = first.config.lookahead.steps; period > job.total_steps)
     texts.push_back(fmt::format(
-        "--lookahead-steps {}, but the run has {}: the slow weights, which validation and checkpoints take, stay the first ones",
+        "--lookahead-steps {}, but the run has {}: the slow weights, which validation and checkpoints take, move only once, at the end",
         period, counted(job.total_steps, "step")));
   if (has_taken_name(graph_spec(first.config.model, first.config.data, first.splits.train)))
     texts.push_back(fmt::format(

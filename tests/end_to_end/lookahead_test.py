@@ -47,6 +47,15 @@ def values(work):
             check(same_bits(tensors(after, "optimiser"), tensors(last(plain), "optimiser")), f"sync {name}, step {step}: the momentum stays")
         check(same_bits(tensors(checkpoint(folder, every), "ema"), tensors(checkpoint(folder, every + 1), "ema")),
               f"sync {name}: between two returns they stay")
+        train(2, f"{work}/{name}-end", *JOB, *mode, *LOOKAHEAD, "--lookahead-steps", every, "--skip-eval", "--save-every-steps", 1,
+              "--keep-checkpoints", 2)
+        slow, end = tensors(checkpoint(f"{work}/{name}-end", STEPS - 1), "ema"), last(f"{work}/{name}-end")
+        plain = f"{work}/{name}-last"
+        train(2, plain, *JOB, *mode, "--skip-eval", "--resume", checkpoint(f"{work}/{name}-end", STEPS - 1))
+        fast, found = weights(last(plain)), tensors(end, "ema")
+        wanted = {k: (1 - ALPHA) * slow[k].astype(np.float64) + ALPHA * fast[k].astype(np.float64) for k in fast}
+        off = max(float(np.max(np.abs(found[k] - wanted[k])) / (1 + np.max(np.abs(wanted[k])))) for k in wanted)
+        check(off < 4 * 2**-24 and not same_bits(found, slow), f"sync {name}: they take in the last steps of the run ({off:.1e})")
 
 
 def resume(work):

@@ -91,7 +91,8 @@ def spaces():
     result = {}
     for name, policy, arguments in (("rand", autoaugment.RandAugment(), (31, (200, 320))),
                                     ("trivial", autoaugment.TrivialAugmentWide(), (31,)),
-                                    ("autoaugment", autoaugment.AutoAugment(), (10, (200, 320)))):
+                                    ("autoaugment", autoaugment.AutoAugment(), (10, (200, 320))),
+                                    ("mix", autoaugment.AugMix(), (10, (200, 320)))):
         space = policy._augmentation_space(*arguments)
         result[name] = {NAMES[key]: {"magnitudes": [float(m) for m in np.atleast_1d(magnitudes.numpy())], "signed": bool(signed)}
                         for key, (magnitudes, signed) in space.items()}

@@ -57,6 +57,14 @@ class SecondQueue final : public CommunicationQueue {
   Queue& queue_;
 };
 
+cudaDeviceProp ask_for_properties() {
+  int device = 0;
+  cudaDeviceProp properties;
+  check(cudaGetDevice(&device), "asking for the GPU");
+  check(cudaGetDeviceProperties(&properties, device), "asking for the GPU's properties");
+  return properties;
+}
+
 class QueuedBackend final : public CudaBackend {
  public:
   explicit QueuedBackend(std::unique_ptr<Library> library)
@@ -79,13 +87,14 @@ class QueuedBackend final : public CudaBackend {
   }
   CommunicationQueue* communication() override { return &second_; }
   std::string identity() const override {
-    int device = 0;
-    cudaDeviceProp properties;
-    check(cudaGetDevice(&device), "asking for the GPU");
-    check(cudaGetDeviceProperties(&properties, device), "asking for the GPU's properties");
+    const cudaDeviceProp properties = ask_for_properties();
     std::string text = "GPU-";
     for (const char byte : properties.uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     return text;
+  }
+  std::string card() const override {
+    const cudaDeviceProp properties = ask_for_properties();
+    return fmt::format("{:04x}:{:02x}:{:02x}", properties.pciDomainID, properties.pciBusID, properties.pciDeviceID);
   }
   bool host_reads() const override { return false; }
 

@@ -18,6 +18,7 @@
 namespace convoy::cuda {
 namespace {
 
+/// Of those that can be built, beside the rule's own.
 constexpr std::size_t engines_tried = 8;
 
 /// A way to fuse: its execution, its letters by convolution, and how long each part takes.
@@ -80,12 +81,15 @@ class Measuring {
   std::string best_engine(const ConvolutionGraph& graph, const Operation& rule) {
     std::string best = rule.engine();
     std::vector<std::string> engines = spec_.cudnn.engines(graph, rule.workspace_bytes() + workspace_floor);
-    if (engines.size() > engines_tried) engines.resize(engines_tried);
-    if (std::find(engines.begin(), engines.end(), best) == engines.end()) engines.push_back(best);
+    engines.erase(std::remove(engines.begin(), engines.end(), best), engines.end());
+    engines.insert(engines.begin(), best);
     double least = 0;
+    std::size_t tried = 0;
     for (const std::string& engine : engines) {
+      if (tried > engines_tried) break;
       const auto operation = spec_.cudnn.find(graph, {rule.workspace_bytes() + workspace_floor, engine});
-      if (!operation) continue;
+      if (!operation) continue;  // the list has also those that are barred
+      ++tried;
       const double seconds = seconds_of_form(graph, *operation);
       if (least > 0 && seconds >= least) continue;
       least = seconds;

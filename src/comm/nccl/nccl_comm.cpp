@@ -44,8 +44,8 @@ NcclComm::NcclComm(const NcclJob& job, const StallPolicy& policy) : policy_(poli
   ncclUniqueId id;
   require(job.id.size() == sizeof id.internal, "an NCCL id has a fixed size");
   std::memcpy(id.internal, job.id.data(), sizeof id.internal);
-  // NCCL must not register the buffers of captured sums: it would gather over the ranks of a node at capture, but ranks
-  // whose last batches differ in size capture at different steps. Our memory can't be registered anyway.
+  // NCCL need not register the buffers of captured sums, for which the ranks of a node talk during a capture: one that
+  // fails there on one rank would leave the others waiting, and what it gains was not measured.
   setenv("NCCL_GRAPH_REGISTER", "0", 0);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

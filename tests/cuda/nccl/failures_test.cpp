@@ -196,7 +196,7 @@ TEST(NcclStartTest, AbortsItsCommunicatorUnderAnException) {
   EXPECT_EQ(host_nccl::calls().back(), "ncclCommAbort");
 }
 
-/// Ranks whose last batches differ in size would capture at different steps, and wait for each other.
+/// The ranks of a node would talk during a capture.
 TEST(NcclStartTest, RegistersNoBuffersOfCapturedSums) {
   NcclTestJob job(Progress::eager);
   job.start({.replicas = ranks().size(), .max_count = 10});
@@ -214,6 +214,19 @@ TEST(TransportTest, TakesNcclWhereEveryRankHasItsGpu) {
   EXPECT_EQ(choose_transport({.backend = "auto"}, {{"", ""}, {}}).transport, Transport::mpi);
   EXPECT_EQ(choose_transport({.backend = "auto"}, {{"a", ""}, {}}).transport, Transport::mpi);
   EXPECT_EQ(choose_transport({.backend = "mpi"}, {{"a", "b"}, {}}).warning, "");
+}
+
+/// Two slices of a card have UUIDs of their own, and NCCL refuses the second.
+TEST(TransportTest, CountsSlicesOfOneCardAsOne) {
+  const RankDevices one{.identities = {"a", "b"}, .cards = {"n1 0000:41:00", "n1 0000:41:00"}};
+  const TransportChoice choice = choose_transport({.backend = "auto"}, one);
+  EXPECT_EQ(choice.transport, Transport::mpi);
+  expect({Exit::ok, choice.warning}, Exit::ok,
+         {"ranks 0 and 1 have slices of one card, n1 0000:41:00", "take one slice of each card"});
+  expect(run([&] { choose_transport({.backend = "nccl"}, one); }), Exit::device,
+         {"--backend nccl is not possible", "slices of one card"});
+  const RankDevices two{.identities = {"a", "b"}, .cards = {"n1 0000:41:00", "n2 0000:41:00"}};
+  EXPECT_EQ(choose_transport({.backend = "auto"}, two).transport, Transport::nccl);
 }
 
 /// Debian's MPI takes no memory of a GPU.

@@ -67,6 +67,21 @@ TEST_F(GradientSyncTest, HoldsOneSetThatIsAlwaysCurrent) {
   EXPECT_EQ(job.sync->capturable(job.replicas.first + 1), size == 1);
 }
 
+/// NCCL wants each sum captured by all ranks or by none: also if this rank's share of a short step is a whole batch.
+TEST_F(GradientSyncTest, CapturesOnlyStepsWithEqualShares) {
+  SmallJob job({.sync = {.mode = SyncMode::gradients, .replicas = 3}}, nullptr);
+  const auto alone = make_alone(job.backend);  // its sums may be captured, as NCCL's
+  SyncSpec spec = job.spec.sync;
+  spec.ranks = 3;
+  const auto sync = make_sync(spec, {job.backend, *alone, job.plan, job.layout, job.gradients});
+  sync->begin_replica(0, 4, 12);
+  EXPECT_TRUE(sync->capturable(0));
+  sync->begin_replica(0, 4, 11);
+  EXPECT_FALSE(sync->capturable(0));
+  sync->begin_replica(0, 3, 9);
+  EXPECT_TRUE(sync->capturable(0));
+}
+
 TEST_F(GradientSyncTest, ReducesWhileTheHostWorks) {
   ManualClock clock{0.001};  // every look takes a millisecond
   Communicator ranks(test_session(), {.warn_seconds = 0, .abort_seconds = 0}, 1 << 30, clock);

@@ -182,9 +182,9 @@ const Case cases[] = {
      "--optimizer lbsgd ('lbsgd' is not one of the choices); MXNet's is SGD with a warm-up: use sgd with --lr-scaling "
      "linear and --warmup-epochs; with its warmup_strategy 'lars' it is lars; allowed: sgd, "
      "nesterov, adam, adamw, rmsprop, adagrad, signum, lars, lamb, muon"},
-    {"policy_of_torchvision", "--auto-augment augmix", "",
-     "--auto-augment augmix ('augmix' is not one of the choices); Convoy has no AugMix; allowed: none, randaugment, "
-     "trivial, autoaugment"},
+    {"policy_of_timm", "--auto-augment augmix-m3", "",
+     "--auto-augment augmix-m3 ('augmix-m3' is not one of the choices); it is timm's; use augmix with "
+     "--augmix-severity; allowed: none, randaugment, trivial, autoaugment, augmix"},
     {"weights_of_torchvision", "--weights ResNet50_Weights.IMAGENET1K_V1", "",
      "--weights ResNet50_Weights.IMAGENET1K_V1 ('ResNet50_Weights.IMAGENET1K_V1' names weights that torchvision "
      "downloads, and Convoy downloads nothing); allowed: the path of a checkpoint, a run directory or a file, such as "

@@ -171,7 +171,7 @@ const Typed table[] = {
     // torchvision's references, MXNet's fine-tune.py and timm's train.py.
     {"lr-warmup-method", "--warmup-epochs"},
     {"lr-warmup-decay", "--warmup-lr"},
-    {"augmix-severity", "no AugMix"},
+    {"jsd-loss", "--auto-augment augmix"},
     {"ra-sampler", "--repeated-augmentation N"},
     {"pretrained-model", "--weights PATH"},
     {"layer-before-fullc", "--freeze backbone"},
@@ -356,7 +356,7 @@ TEST(Suggestions, of_values) {
   const std::vector<OptionGroup> groups = options_of(config);
   for (const auto& [name, value, answer] :
        {std::tuple{"auto-augment", "rand-m9-mstd0.5-inc1", "use randaugment"},
-        std::tuple{"auto-augment", "augmix-m3", "no AugMix"}, std::tuple{"lr-schedule", "tanh", "cosine"},
+        std::tuple{"auto-augment", "augmix-m3", "--augmix-severity"}, std::tuple{"lr-schedule", "tanh", "cosine"},
         std::tuple{"optimizer", "nadam", "the closest is adam"},
         std::tuple{"optimizer", "lion", "the closest is signum"}, std::tuple{"optimizer", "dcasgd", "use sgd"},
         std::tuple{"device", "gpu", "use cuda"}, std::tuple{"device", "cuda:0", "use cuda"}}) {

@@ -2,7 +2,9 @@
 // The draws of resized crops, erasing, mixing and host changes: distributions, ranges, and what they depend on.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <set>
 
 #include "core/errors.hpp"
 #include "data/image_maker.hpp"
@@ -201,13 +203,14 @@ TEST_F(HostChanges, StoredPixelsAreResizedUnlessWindowsAreAskedFor) {
 }
 
 TEST_F(HostChanges, EveryChangeIsAFunctionOfSeedEpochAndPosition) {
-  std::vector<AugmentSpec> specs(6, spec_);
+  std::vector<AugmentSpec> specs(7, spec_);
   specs[0].colour = {.brightness = 0.4F, .contrast = 0.4F, .saturation = 0.4F, .hue = 0.1F};
   specs[1].colour = {.hsl_hue = 20, .hsl_saturation = 40, .hsl_lightness = 50};
   specs[2].colour.lighting = 0.1F;
   specs[3].geometry = {.rotate = 20, .shear = 0.1F, .min_scale = 0.8F, .max_scale = 1.2F};
   specs[4].policy.policy = Policy::rand;
   specs[5].policy.policy = Policy::trivial;
+  specs[6].policy.policy = Policy::mix;
   for (const AugmentSpec& spec : specs) {
     const ImageMaker maker(spec);
     int changed = 0;
@@ -220,6 +223,64 @@ TEST_F(HostChanges, EveryChangeIsAFunctionOfSeedEpochAndPosition) {
     reseeded.seed = 5;
     EXPECT_NE(make(spec, 3), make(reseeded, 3));
     EXPECT_NE(make(spec, 3), make(spec, 3, 1));
+  }
+}
+
+/// Weights, lengths of chains and magnitudes as torchvision's AugMix draws them.
+TEST(AugMix, DrawsAsTorchvisionDoes) {
+  const PolicySpec spec{.policy = Policy::mix};
+  constexpr int count = 20000;
+  double image = 0, squares = 0, weight = 0, steps = 0, most_rotation = 0;
+  std::array<int, 3> lengths{};
+  std::set<PolicyOperation> seen;
+  PolicyDraw draw;
+  for (int i = 0; i < count; ++i) {
+    Random random(1, Stream::policy, 0, static_cast<std::uint64_t>(i));
+    draw_policy(spec, random, 200, 320, draw);
+    ASSERT_EQ(draw.chains.size(), 3U);
+    float sum = draw.image_weight;
+    std::size_t length = 0;
+    for (const PolicyDraw::Chain& chain : draw.chains) {
+      sum += chain.weight;
+      length += static_cast<std::size_t>(chain.steps);
+      ++lengths.at(static_cast<std::size_t>(chain.steps - 1));
+    }
+    ASSERT_NEAR(sum, 1, 1e-6);
+    ASSERT_EQ(draw.steps.size(), length);
+    image += draw.image_weight / count;
+    squares += draw.image_weight * draw.image_weight / count;
+    weight += draw.chains[0].weight / count;
+    steps += static_cast<double>(length) / count;
+    for (const PolicyStep& step : draw.steps) {
+      seen.insert(step.operation);
+      if (step.operation == PolicyOperation::rotate) most_rotation = std::max(most_rotation, std::abs(step.magnitude));
+    }
+  }
+  EXPECT_NEAR(image, 1 / 2.0, 0.01);
+  EXPECT_NEAR(squares, 1 / 3.0, 0.01) << "uniform";
+  EXPECT_NEAR(weight, 1 / 6.0, 0.005);
+  EXPECT_NEAR(steps, 6, 0.05);
+  for (const int times : lengths) EXPECT_NEAR(times, count, 450);
+  EXPECT_EQ(seen.size(), 13U) << "all but identity and inversion";
+  EXPECT_NEAR(most_rotation, 30 * 2 / 9.0, 1e-5) << "the third of ten";
+}
+
+TEST(AugMix, AddsImageAndChainsByTheirWeights) {
+  const std::vector<std::uint8_t> image{10, 200, 30, 255, 0, 128, 7, 8, 9, 100, 101, 102};
+  std::vector<std::uint8_t> brighter = image, inverted = image, scratch;
+  const PolicyStep bright{PolicyOperation::brightness, 0.5}, invert{PolicyOperation::invert, 0};
+  apply_policy_step(bright, {brighter.data(), 2, 2}, 0, scratch);
+  apply_policy_step(invert, {inverted.data(), 2, 2}, 0, scratch);
+  PolicyDraw draw;
+  draw.steps = {bright, invert, invert, invert};
+  draw.chains = {{1, 0.25F}, {2, 0.125F}, {1, 0.5F}};
+  draw.image_weight = 0.125F;
+  std::vector<std::uint8_t> made = image;
+  PolicyBuffers buffers;
+  apply_policy(draw, {made.data(), 2, 2}, 0, buffers);
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    const double wanted = 0.25 * image[i] + 0.25 * brighter[i] + 0.5 * inverted[i];  // inverted twice is the image
+    EXPECT_EQ(made[i], static_cast<int>(std::floor(wanted + 0.5))) << i;
   }
 }
 

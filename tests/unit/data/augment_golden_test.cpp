@@ -164,7 +164,10 @@ TEST_F(JpegGolden, ResizedCropsAreTheRegionOfTheirDraws) {
 TEST(PolicyGolden, MagnitudesEqualTorchvisions) {
   const json& spaces = golden().at("spaces");
   const std::map<std::string, Policy> policies{
-      {"rand", Policy::rand}, {"trivial", Policy::trivial}, {"autoaugment", Policy::autoaugment}};
+      {"rand", Policy::rand},
+      {"trivial", Policy::trivial},
+      {"autoaugment", Policy::autoaugment},
+      {"mix", Policy::mix}};
   for (const auto& [policy, value] : policies) {
     for (const auto& [name, space] : spaces.at(policy).items()) {
       const std::vector<double> wanted = space.at("magnitudes");

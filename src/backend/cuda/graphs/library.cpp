@@ -24,24 +24,10 @@ std::string value_of(const std::string& json, const std::string& key) {
 }  // namespace
 
 std::shared_ptr<Operation> Library::find(const ConvolutionGraph& graph, const BuildSpec& spec) {
-  std::promise<std::shared_ptr<Operation>> mine;
-  std::shared_future<std::shared_ptr<Operation>> result;
-  bool builds = false;
-  {
-    const std::lock_guard lock(mutex_);
-    auto& kept = operations_[{graph, spec}];
-    builds = !kept.valid();
-    if (builds) kept = mine.get_future().share();
-    result = kept;
-  }
-  if (!builds) return result.get();
-  try {
-    mine.set_value(build(graph, spec));
-    ++built_;
-  } catch (...) {
-    mine.set_exception(std::current_exception());
-  }
-  return result.get();
+  const std::pair key(graph, spec);
+  const auto kept = operations_.find(key);
+  if (kept != operations_.end()) return kept->second;
+  return operations_[key] = build(graph, spec);
 }
 
 CardDescription describe_card(const std::string& properties) {

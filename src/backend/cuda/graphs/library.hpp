@@ -5,11 +5,8 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <atomic>
-#include <future>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,23 +56,21 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   virtual ~Library() = default;
-  /// Null where there is no plan for the graph. Kept: asked again, the same operation is returned. Any thread.
+  /// Null where there is no plan for the graph. Kept: asked again, the same operation is returned. One thread at a
+  /// time: cuDNN allows no more for a handle.
   std::shared_ptr<Operation> find(const ConvolutionGraph& graph, const BuildSpec& spec);
   /// Engines that a graph could take, best guess first; for timing on a device.
   virtual std::vector<std::string> engines(const ConvolutionGraph& graph, Index workspace_limit) = 0;
   /// `NVIDIA H100 80GB HBM3 sm_90, cuDNN 9.19.0`.
   virtual const std::string& name() const = 0;
   virtual int sm() const = 0;  ///< 80, 90
-  Index plans_built() const { return built_; }
 
  protected:
-  /// Null where there is no plan. Called by several threads at once.
+  /// Null where there is no plan.
   virtual std::shared_ptr<Operation> build(const ConvolutionGraph& graph, const BuildSpec& spec) = 0;
 
  private:
-  std::mutex mutex_;
-  std::map<std::pair<ConvolutionGraph, BuildSpec>, std::shared_future<std::shared_ptr<Operation>>> operations_;
-  std::atomic<Index> built_ = 0;
+  std::map<std::pair<ConvolutionGraph, BuildSpec>, std::shared_ptr<Operation>> operations_;
 };
 
 /// A card that is only described: plans are built for it, none can run.
