@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <vector>
 
 #include "support/host_cuda/streams.hpp"
 
@@ -12,12 +13,37 @@ namespace {
 
 constexpr std::size_t page = 4096, red_zone = 256;
 
+struct Span {
+  std::size_t begin, end;
+};
+
 struct DeviceMemory {
   std::size_t low = 0, used = 0, size = std::size_t{1} << 36;  ///< all live blocks lie in [low, used)
+  /// The same, without the long gaps that freed blocks leave: to open those, too, takes longer than all arithmetic.
+  std::vector<Span> spans;
   char* base = static_cast<char*>(mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   std::map<const void*, std::size_t> live, pinned;
   int users = 0;
 } memory;
+
+void protect(int rights) {
+  for (const Span& span : memory.spans) mprotect(memory.base + span.begin, span.end - span.begin, rights);
+}
+
+/// After `live` has changed.
+void find_spans() {
+  constexpr std::size_t long_gap = 1 << 20;
+  memory.spans.clear();
+  for (const auto& [begin, bytes] : memory.live) {
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(begin) - memory.base);
+    const std::size_t from = (at - red_zone) / page * page, to = (at + bytes + red_zone + page - 1) / page * page;
+    if (!memory.spans.empty() && from <= memory.spans.back().end + long_gap)
+      memory.spans.back().end = to;
+    else
+      memory.spans.push_back({from, to});
+  }
+  memory.low = memory.spans.empty() ? memory.used : memory.spans.front().begin;
+}
 
 bool is_pinned(const void* pointer, std::size_t bytes) {
   const auto after = memory.pinned.upper_bound(pointer);
@@ -29,10 +55,10 @@ bool is_pinned(const void* pointer, std::size_t bytes) {
 }  // namespace
 
 OpenMemory::OpenMemory() {
-  if (memory.users++ == 0) mprotect(memory.base + memory.low, memory.used - memory.low, PROT_READ | PROT_WRITE);
+  if (memory.users++ == 0) protect(PROT_READ | PROT_WRITE);
 }
 OpenMemory::~OpenMemory() {
-  if (--memory.users == 0) mprotect(memory.base + memory.low, memory.used - memory.low, PROT_NONE);
+  if (--memory.users == 0) protect(PROT_NONE);
 }
 
 void free_everything() {
@@ -59,11 +85,12 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   const std::size_t end = (at + bytes + red_zone + page - 1) / page * page;
   if (end > memory.size || bytes > memory.size) return note_error(cudaErrorMemoryAllocation);
   memory.used = end;
-  const OpenMemory open;
   *pointer = memory.base + at;
+  memory.live[*pointer] = bytes;
+  find_spans();
+  const OpenMemory open;
   std::memset(*pointer, 0xff, bytes);  // NaN
   poison(memory.base + at + bytes, end - at - bytes);
-  memory.live[*pointer] = bytes;
   return cudaSuccess;
 }
 
@@ -80,11 +107,7 @@ cudaError_t cudaFree(void* pointer) {
   const auto end = (reinterpret_cast<std::uintptr_t>(pointer) + found->second) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   memory.live.erase(found);
-  memory.low = memory.used;
-  if (!memory.live.empty()) {
-    const auto first = static_cast<std::size_t>(static_cast<const char*>(memory.live.begin()->first) - memory.base);
-    memory.low = first / page * page;
-  }
+  find_spans();
   return cudaSuccess;
 }
 

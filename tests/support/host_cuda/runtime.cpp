@@ -199,6 +199,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::strcpy(properties->name, "stand-in");
   for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i + device);
+  properties->pciBusID = device;
   properties->major = 9;
   properties->multiProcessorCount = 132;
   properties->warpSize = 32;
