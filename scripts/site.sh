@@ -32,9 +32,5 @@ export OMPI_MCA_oob_tcp_keepalive_time=${OMPI_MCA_oob_tcp_keepalive_time:-15}
 export OMPI_MCA_oob_tcp_keepalive_intvl=${OMPI_MCA_oob_tcp_keepalive_intvl:-5}
 export OMPI_MCA_oob_tcp_keepalive_probes=${OMPI_MCA_oob_tcp_keepalive_probes:-3}
 
-# If the scheduler ends a job's processes, mpirun among them, mpirun kills the ranks 1 s after it has handed SIGTERM on. That is too short for
-# the step that runs and a checkpoint. mpirun also waits so long before it hands the signal on, and as long in all when a rank has died.
-export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-5}
-
 # Networks: see docs/cluster.md. For instance
 # export UCX_NET_DEVICES=mlx5_0:1 NCCL_IB_HCA=mlx5 NCCL_SOCKET_IFNAME=ib0

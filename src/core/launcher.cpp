@@ -77,7 +77,8 @@ Launcher read_launcher() {
 const Launcher& launcher_at_start() { return at_start; }
 
 std::string hasty_launcher(const Launcher& launcher, double seconds) {
-  if (launcher.source != "OMPI_COMM_WORLD_SIZE") return {};
+  // Job scripts hand SIGTERM on as SIGUSR1, which mpirun forwards and otherwise ignores.
+  if (launcher.source != "OMPI_COMM_WORLD_SIZE" || std::getenv("CONVOY_JOB_SCRIPT") != nullptr) return {};
   int kept = number_in("OMPI_MCA_odls_base_sigkill_timeout");
   if (kept < 0) kept = number_in("PRTE_MCA_odls_base_sigkill_timeout");  // of Open MPI 5
   if (kept < 0) kept = 1;

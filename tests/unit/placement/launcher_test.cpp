@@ -17,9 +17,10 @@ using testing::HasSubstr;
 class LauncherTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
-                             "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PBS_NODEFILE",
-                             "OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"}) {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
+          "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PBS_NODEFILE", "OMPI_MCA_odls_base_sigkill_timeout",
+          "PRTE_MCA_odls_base_sigkill_timeout", "CONVOY_JOB_SCRIPT"}) {
       unsetenv(name);
     }
   }
@@ -64,6 +65,8 @@ TEST_F(LauncherTest, MpirunKillsBeforeALongStepAndACheckpointAreDone) {
   EXPECT_THAT(hasty_launcher(mpirun, 9.5), HasSubstr("kills the ranks 9 s after"));
   EXPECT_EQ(hasty_launcher({"srun", "SLURM_STEP_NUM_TASKS", 0, 2}, 99), "") << "Slurm's own time, KillWait, counts";
   EXPECT_EQ(hasty_launcher({}, 99), "");
+  setenv("CONVOY_JOB_SCRIPT", "slurm/resnet50.sh", 1);
+  EXPECT_EQ(hasty_launcher(mpirun, 99), "") << "it hands SIGTERM on as SIGUSR1";
 }
 
 TEST_F(LauncherTest, SrunWithoutPmix) {
