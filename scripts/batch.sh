@@ -209,7 +209,8 @@ launch() {
   if [ -n "$stop_asked" ]; then
     say "told to stop before the program was started"
   else
-    "${launch_words[@]}" "$@" &
+    # The program then knows that SIGTERM does not reach mpirun, which would leave it too little time.
+    CONVOY_JOB_SCRIPT=$script "${launch_words[@]}" "$@" &
     child=$!
     if [ -n "$run_directory" ]; then
       end_hanging_launcher "$child" &

@@ -20,13 +20,14 @@ struct TensorDifference {
 struct CheckpointComparison {
   CheckpointMeta a, b;
   Index tensors = 0;  ///< of either file
-  /// In the order of the network: parameters, statistics, optimiser state, moving average, the outer optimiser's,
-  /// what compresses gradients; that of single replicas where both have it.
+  /// Tensors that differ, in the order of the network: parameters, statistics, optimiser state, moving average, outer
+  /// optimiser, compression of gradients. Tensors of single replicas are compared if both checkpoints have them.
   std::vector<TensorDifference> differing;
 };
 
-/// Compares bit for bit; of replicas between two averages of weights, the averages. Whichever build wrote the files: -0
-/// and 0 differ, by 0. Throws Error(data) if a file is damaged or not a checkpoint.
+/// Compares bit by bit, whichever builds wrote the files. If a checkpoint lies between two averages of weights, the
+/// mean of its replicas is compared. -0 and 0 differ, and their difference is 0. Throws Error(data) if a file is
+/// damaged or not a checkpoint.
 CheckpointComparison compare_checkpoints(const std::string& a, const std::string& b);
 
 /// Two checkpoints of one step, of two runs.
@@ -36,21 +37,20 @@ struct CheckpointPair {
   bool operator==(const CheckpointPair&) const = default;
 };
 
-/// The checkpoints of two run directories that have the same number of steps done, the oldest first. Those that a run
-/// has left behind when it returned to an earlier one don't count. Reads the first bytes of the files. Throws
-/// Error(data).
+/// Returns the checkpoints of two run directories with equal numbers of steps done, the oldest first. Checkpoints from
+/// which a run returned to an earlier one don't count. Reads only the first bytes of the files. Throws Error(data).
 std::vector<CheckpointPair> common_checkpoints(const std::string& a, const std::string& b);
 
 struct FirstDifference {
-  CheckpointPair pair;  ///< the oldest pair that differs; if none does, the newest
-  CheckpointComparison found;
-  std::size_t equal = 0;    ///< pairs that have the same bits, before this one, or with it if it doesn't differ
-  Index equal_to_step = 0;  ///< of the newest of them
-  std::vector<std::string> left_out;  ///< why a pair could not be compared
+  CheckpointPair pair;         ///< the oldest pair that differs; if none differs, the newest pair
+  CheckpointComparison found;  ///< of that pair
+  std::size_t equal = 0;    ///< number of pairs with equal bits: those before `pair`, and `pair` if it doesn't differ
+  Index equal_to_step = 0;  ///< step of the newest pair with equal bits
+  std::vector<std::string> left_out;  ///< one line for each pair that could not be compared: why
 };
 
-/// Compares the pairs in order up to the first that differs. A pair that is damaged, or that a run which goes on has
-/// removed meanwhile, is left out. Throws Error(data) if no pair can be compared.
+/// Compares the pairs in order up to the first that differs. Leaves a pair out if a file is damaged, or if its run
+/// still trains and has removed it meanwhile. Throws Error(data) if no pair can be compared.
 FirstDifference first_difference(const std::vector<CheckpointPair>& pairs);
 
 }  // namespace convoy

@@ -178,10 +178,11 @@ struct Fit {
 };
 
 [[noreturn]] void fail_difference(const Fit& fit, const FileMeta& meta, const std::string& difference) {
-  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give the model{} it was made with{}", fit.path,
-       meta.model, fit.plan.graph.model, difference,
-       fit.content == Content::all ? ", classes and optimizer" : " and classes",
-       meta.model == fit.plan.graph.model ? " (config.cfg in the folder of its run has their options)" : "");
+  fail(Exit::data, "checkpoint '{}' of {} doesn't fit {} ({}); give {} of its run{}", fit.path, meta.model,
+       fit.plan.graph.model, difference,
+       fit.content == Content::all ? "the model, the number of classes and the optimizer"
+                                   : "the model and the number of classes",
+       meta.model == fit.plan.graph.model ? ", with the options in its config.cfg" : "");
 }
 
 /// `/parameters/fc.` of each layer that makes classes.

@@ -30,7 +30,15 @@ void mark_damaged(const std::string& path, const std::string& reason) {
             error ? "it cannot be renamed (" + error.message() + ")" : "renamed to '" + path + ".damaged'");
 }
 
-/// A file that the system does not open may be whole. One that is gone is no such file.
+/// What makes a file readable that the system does not open.
+std::string remedy_of(int reason, bool is_link) {
+  if (is_link && reason == ENOENT) return "mount what the link leads to";
+  if (reason == EACCES || reason == EPERM) return "give yourself the right to read it";
+  if (reason == EMFILE || reason == ENFILE) return "raise the limit on open files (ulimit -n)";
+  return "repair the file system";
+}
+
+/// Throws Error(data) for a file that the system does not open, since it may be whole. A file that is gone is no error.
 void require_opens(const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   const int reason = errno;
@@ -38,9 +46,8 @@ void require_opens(const std::string& path) {
   const bool is_link = fs::is_symlink(path, unknown);
   if (file.number() >= 0 || (reason == ENOENT && !is_link)) return;
   fail(Exit::data,
-       "checkpoint '{}' can't be opened ({}), so it may be whole; {}, or move it away to go on from an older one", path,
-       std::generic_category().message(reason),
-       is_link ? "mount what the link leads to" : "give yourself the right to");
+       "checkpoint '{}' can't be opened ({}), so it may be whole; {}, or move it away to continue from an older one",
+       path, std::generic_category().message(reason), remedy_of(reason, is_link));
 }
 
 /// Renames a damaged file. Throws Error(data) for one that can't even be opened.

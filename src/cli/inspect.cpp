@@ -97,6 +97,14 @@ std::string residuals_of(const FileMeta& file) {
   return file.shards.empty() ? "no residuals in this file" : "the shards hold what each replica has not sent";
 }
 
+/// How the replicas of the run were kept alike; a mean of models (convoy average) is of no such run.
+std::string sync_of(const CheckpointMeta& meta) {
+  if (const auto averaged = meta.texts.find("average_of"); averaged != meta.texts.end())
+    return fmt::format("none: a mean of {} (average_of, below)",
+                       counted(std::count(averaged->second.begin(), averaged->second.end(), '\n'), "model"));
+  return meta.local_steps == 0 ? "gradients" : fmt::format("weights, {}", every(meta.local_steps, "step"));
+}
+
 std::string describe(const FileMeta& file) {
   const CheckpointMeta& meta = file.meta;
   const auto& at = meta.position;
@@ -105,10 +113,7 @@ std::string describe(const FileMeta& file) {
   text += fmt::format("position      epoch {}, step {} of it; {} and {} in all\n", at.epoch, at.step_in_epoch,
                       counted(at.step, "step"), counted(at.images, "image"));
   text += fmt::format("replicas      {} (written by {})\n", meta.replicas, counted(meta.ranks, "rank"));
-  text +=
-      "sync          " +
-      (meta.local_steps == 0 ? std::string("gradients") : fmt::format("weights, {}", every(meta.local_steps, "step"))) +
-      '\n';
+  text += fmt::format("sync          {}\n", sync_of(meta));
   if (meta.ema_decay > 0)
     text += fmt::format("average       moving, decay {}: below /ema, and what evaluation takes\n", meta.ema_decay);
   if (meta.has_outer) text += "outer         its optimizer's anchor and momentum: below /outer\n";

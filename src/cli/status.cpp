@@ -15,6 +15,7 @@
 #include "run/attempt.hpp"
 #include "run/excluded_hosts.hpp"
 #include "run/observe.hpp"
+#include "run/rank_liveness.hpp"
 #include "run/scheduler.hpp"
 
 namespace convoy {
@@ -24,7 +25,8 @@ struct RunReport {
   std::string folder;
   RunState state;
   RunObservations seen;
-  std::string refused;  ///< why a later attempt has not begun
+  std::string refused;          ///< why a later attempt has not begun
+  std::string last_heartbeats;  ///< of the ranks of a run that is lost
   std::vector<ExcludedHost> excluded;
 };
 
@@ -68,7 +70,7 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
   const double share = state.steps > 0 ? 100.0 * static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
   line("progress", fmt::format("{:.1f} %: epoch {} of {}, step {} of {}, phase {}", share, state.epoch, state.epochs,
                                state.step, state.steps, name_of(state.stage)));
-  if (state.images_per_second > 0 && state.result == Result::finished && state.stop.empty()) {
+  if (state.images_per_second > 0 && state.result == Result::finished) {
     line("rate", fmt::format("{:.1f} images/s", state.images_per_second));
   } else if (state.images_per_second > 0) {
     line("rate", fmt::format("{:.1f} images/s; {} to go at this speed", state.images_per_second,
@@ -79,7 +81,8 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
                                                             state.checkpoint_step, ago(state.checkpoint_time, now),
                                                             state.checkpoint_seconds));
   if (state.end_time > 0 && state.result == Result::running) line("time limit", limit_text(state, now));
-  if (!report.seen.silent.empty()) line("ranks", report.seen.silent);
+  const std::string& ranks = report.last_heartbeats.empty() ? report.seen.silent : report.last_heartbeats;
+  if (!ranks.empty()) line("ranks", ranks);
   if (!report.seen.lost_hosts.empty()) line("hosts", "no answer from " + report.seen.lost_hosts);
   if (!report.refused.empty()) line("refused", report.refused);
   if (!report.excluded.empty())
@@ -91,11 +94,14 @@ std::string status_text(const RunReport& report, const RequeueDecision& decision
   return text;
 }
 
-/// The state's own fields and `life`, `silent`, `lost_hosts`, `lost_attempts`, `excluded_hosts`, `now`.
+/// The state's own fields and `life`, `silent`, `last_heartbeats`, `launcher_code`, `lost_hosts`, `lost_attempts`,
+/// `excluded_hosts`, `now`.
 std::string status_json(const RunReport& report, const RequeueDecision& decision) {
   Json json = Json::parse(to_text(report.state));
   json["life"] = name_of(decision.status);
   json["silent"] = report.seen.silent;
+  json["last_heartbeats"] = report.last_heartbeats;
+  json["launcher_code"] = report.seen.launcher_code;
   json["lost_hosts"] = report.seen.lost_hosts;
   json["lost_attempts"] = report.seen.lost_attempts;
   json["excluded_hosts"] = Json::list();
@@ -142,11 +148,13 @@ Exit run_status(const Words& words) {
          "'{}' has no state.json (no run has begun there, or this is another folder); give a run directory",
          config.folder);
   }
-  RunReport report{.folder = config.folder, .state = *state, .seen = {}, .refused = {}, .excluded = {}};
+  RunReport report{
+      .folder = config.folder, .state = *state, .seen = {}, .refused = {}, .last_heartbeats = {}, .excluded = {}};
   report.excluded = read_excluded_hosts(config.folder);
   report.refused = refusal(config.folder, *state);
   report.seen = observe_closely(config.folder, report.state);
   const RequeueDecision decision = decide(report.state, report.seen);
+  if (decision.status == RunStatus::lost) report.last_heartbeats = last_heartbeats(config.folder);
   write_output(config.json ? status_json(report, decision) : status_text(report, decision));
   return static_cast<Exit>(decision.exit);
 }

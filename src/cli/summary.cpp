@@ -112,8 +112,8 @@ Run read_run(const std::string& folder) {
     }
   }
   if (const auto state = find_run_state(folder)) {
-    // A killed run's own word is `running`, and that of a job that ended before the run `finished`.
-    const bool asks = state->result == Result::running || state->result == Result::finished;
+    // A killed run's own word is `running`.
+    const bool asks = state->result == Result::running || state->result == Result::limited;
     run.result = asks ? name_of(decide(*state, observe(folder, *state)).status) : name_of(state->result);
   }
   run.best = best_of(run);
@@ -242,9 +242,10 @@ Exit run_summary(const Words& words) {
       const auto left_out =
           fit_columns(rows, first_option, differing.size(), is_text ? width_of_output() : widest_page);
       if (!left_out.empty())
-        note = fmt::format("{}{} more {} and {} left out, --format csv has all: {}\n", is_text ? "" : "\n",
-                           left_out.size(), left_out.size() == 1 ? "option differs" : "options differ",
-                           left_out.size() == 1 ? "is" : "are", fmt::join(left_out, ", "));
+        note = fmt::format("{}{} more {}, but the table has no room for {}; --format csv prints all: {}\n",
+                           is_text ? "" : "\n", left_out.size(),
+                           left_out.size() == 1 ? "option differs" : "options differ",
+                           left_out.size() == 1 ? "it" : "them", fmt::join(left_out, ", "));
     }
   }
   write_output(table_text(rows, config.format) + note);
@@ -260,8 +261,8 @@ Command summary_command() {
       .usage = "convoy summary RUN_DIR ... [options]",
       .text =
           "Prints a table of runs, the best first: epochs done, hours, best accuracy on the val split, speed, options that\n"
-          "differ, and how each run ended. RUN_DIR may be a folder of runs. Only --format csv has\n"
-          "the options that don't fit.",
+          "differ, and how each run ended. RUN_DIR may be a folder of runs. If a line has no room for all options, the last line\n"
+          "names the others, and --format csv prints them.",
       .see_options = see_options<SummaryConfig>,
       .alone = run_summary};
 }

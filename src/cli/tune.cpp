@@ -260,9 +260,11 @@ Command tune_command() {
           "Trains for some steps with a learning rate that rises exponentially, and stops when the loss diverges (its running\n"
           "mean is 4 times its least). Prints the learning rate where the smoothed loss falls fastest, for the batch of these\n"
           "ranks, and a tenth of the learning rate with the lowest loss. Suggests nothing if the loss falls no faster than it\n"
-          "scatters, or fastest at an end of the range. Writes lr_range.csv and lr_range.html. Nothing else is kept.",
+          "scatters, or fastest at an end of the range. Writes lr_range.csv and lr_range.html. Nothing else is kept. Its progress\n"
+          "goes to stderr.",
       .first_words = {"lr"},
       .lists_networks = true,
+      .heeds_signals = true,
       .see_options = see_options<TuneConfig>,
       .on_ranks = run_tune};
 }

@@ -14,7 +14,8 @@ struct AgreedError {
   Exit code;
 };
 
-/// Collective. A step of the set-up that may fail on some ranks only. Who was asked to stop meanwhile says so here.
+/// Collective. Runs a step of the set-up that may fail on some ranks only. If it fails on any rank, or any rank was
+/// asked to stop meanwhile, all throw AgreedError.
 inline void run_agreed(Communicator& communicator, const char* what, const std::function<void()>& body) {
   const auto interruptible = [&] {
     body();
@@ -23,16 +24,18 @@ inline void run_agreed(Communicator& communicator, const char* what, const std::
   if (const Exit code = communicator.agreed_exit(what, interruptible); code != Exit::ok) throw AgreedError{code};
 }
 
-/// Collective. The same ranks, for work for which some may take much longer than others, such as reading their samples:
-/// if each has a watchdog, which sees whether it gets on, the others wait for it twelve times as long as elsewhere.
+/// Collective. Returns a communicator of the same ranks for work in which some take much longer than others, such as
+/// reading samples. If each rank has a watchdog, which sees whether it makes progress, the ranks wait twelve times as
+/// long for each other as elsewhere.
 inline std::unique_ptr<Communicator> patient_ranks(Communicator& communicator, StallLimits limits) {
   constexpr double patience = 12;
   if (limits.watchdog_seconds > 0) limits.abort_seconds *= patience;
   return communicator.first_ranks(communicator.size(), limits);
 }
 
-/// Collective. What all ranks decide from the same values: if it throws, it throws on all ranks, and rank 0 speaks. The
-/// body may communicate; what goes wrong there is no agreement, and passes on.
+/// Collective. Runs what all ranks decide from equal values. If the body throws, it throws on all ranks: rank 0 reports
+/// the error, and all throw AgreedError. The body may communicate. An error of communication comes to ranks one by one,
+/// so it is not agreed on and leaves as it is.
 inline void run_alike(Communicator& communicator, const std::function<void()>& body) {
   try {
     body();

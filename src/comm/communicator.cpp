@@ -281,9 +281,11 @@ Exit Communicator::agreed_exit(const char* what, const std::function<void()>& bo
   } catch (const std::system_error& e) {
     const bool limit = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's
     own = limit ? Exit::usage : Exit::internal;
-    problem = fmt::format(
-        "{} failed ({}); {}", what, e.what(),
-        limit ? "raise the limits on processes and memory (ulimit -u, ulimit -v)" : "this is a fault of the program");
+    problem = limit ? fmt::format(
+                          "{} failed (the system refuses another thread: {}); raise the limits on processes and "
+                          "memory (ulimit -u, ulimit -v)",
+                          what, e.what())
+                    : fmt::format("{} failed ({}); this is a fault of the program", what, e.what());
   } catch (const std::exception& e) {
     own = Exit::internal;
     problem = fmt::format("{} failed ({}); this is a fault of the program", what, e.what());

@@ -10,8 +10,8 @@
 
 namespace convoy {
 
-/// out[0..count) will be the sum over ranks of parts[...][0..count). `out` may be one of them; all stay until the lane
-/// is done.
+/// out[0..count) becomes the sum of parts[...][0..count) over the ranks. `out` may be one of the parts. The caller
+/// keeps this memory until the lane is done.
 struct Piece {
   float* out = nullptr;
   std::span<const float* const> parts;
@@ -20,9 +20,9 @@ struct Piece {
   const char* what = "";
 };
 
-/// Moves pieces of reductions between ranks: memory that MPI (for shared memory, the host) can read, no queue, no
-/// deadline. A few pieces are under
-/// way at once, each in its lane; they start in the same order on all ranks.
+/// Moves pieces of reductions between ranks, without a queue and without deadlines. MPI must be able to read the memory
+/// of a piece; if ranks share memory, the host must. A few pieces are under way at once, each in its lane. All ranks
+/// start them in the same order.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -34,8 +34,8 @@ class Exchange {
   virtual Index sent_bytes() const = 0;
 };
 
-/// What a ring sends of a sum: every slice but one, twice; what can't be divided is counted where it makes the job's
-/// sum exact.
+/// Floats that a rank sends if a ring of ranks sums `count`: every slice but one, twice. What can't be divided evenly
+/// is dealt to the ranks so that the sum over them is exact.
 constexpr Index ring_floats(int rank, int ranks, Index count) {
   const Index all = 2 * (ranks - 1) * count;
   return all * (rank + 1) / ranks - all * rank / ranks;

@@ -280,6 +280,17 @@ OptionGroup evaluation_options(TrainConfig& config) {
   return group;
 }
 
+/// Of commands that show images to a trained network: how pixels become its input is the network's to say.
+std::vector<Option> learned_input_options(DataConfig& data) {
+  std::vector<Option> options = input_options(data).options;
+  std::erase_if(options, [](const Option& option) { return option.name == "normalise"; });
+  const std::string of_set = "the data set's";
+  for (Option& option : options)
+    if (const auto at = option.help.find(of_set); at != std::string::npos)
+      option.help.replace(at, of_set.size(), "what the network learned with");
+  return options;
+}
+
 }  // namespace
 
 OptionGroup network_options(GraphSpec& model) {
@@ -332,9 +343,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
                   "write result.json, per_class.csv and confusion.csv to this folder; default: print only"))
       .short_form('o')
       .also({"logdir", "output"});
-  // How pixels become network input is the checkpoint's to say.
-  OptionGroup input = input_options(config.data);
-  std::erase_if(input.options, [](const Option& option) { return option.name == "normalise"; });
+  OptionGroup input{input_options(config.data).title, learned_input_options(config.data)};
   for (Option& option : input.options) {
     if (option.name == "image-size") option.also({"val-image-size", "val-crop-size"});
     if (option.name == "resize") option.also({"val-resize", "val-resize-size"});
@@ -372,7 +381,7 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
       .short_form('j')
       .also({"num-workers"});
   add(number_option("prefetch", "N", config.data.prefetch, from_to(1, 1024), "batches that each rank reads ahead"));
-  for (Option& option : input_options(config.data).options)
+  for (Option& option : learned_input_options(config.data))
     if (option.name.starts_with("rgb-")) add(std::move(option));
   return {std::move(group), trained_network_group(config.model), device_options(config.device),
           stall_options(config.deadline)};

@@ -147,7 +147,7 @@ OptionGroup model_options(GraphSpec& model) {
               above(0)))
       .also({"bn-epsilon", "bn-eps"})
       .default_depends(
-          "1e-05; 0.001 for mobilenet_v3, efficientnet_b5 to b7 and v2, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
+          "1e-05; 0.001 for mobilenet_v3, efficientnet_b5 to b7, efficientnet_v2, googlenet, inception_v3, inception_v4 and inception_resnet_v2")
       .decides_bits();
   add(word_option("initialiser", model.initialiser,
                   {"he", "xavier", "normal", "truncated_normal", "uniform", "orthogonal"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -74,6 +75,21 @@ Launcher read_launcher() {
 }
 
 const Launcher& launcher_at_start() { return at_start; }
+
+std::string hasty_launcher(const Launcher& launcher, double seconds) {
+  // Job scripts hand SIGTERM on as SIGUSR1, which mpirun forwards and otherwise ignores.
+  if (launcher.source != "OMPI_COMM_WORLD_SIZE" || std::getenv("CONVOY_JOB_SCRIPT") != nullptr) return {};
+  int kept = number_in("OMPI_MCA_odls_base_sigkill_timeout");
+  if (kept < 0) kept = number_in("PRTE_MCA_odls_base_sigkill_timeout");  // of Open MPI 5
+  if (kept < 0) kept = 1;
+  if (seconds <= kept) return {};
+  return fmt::format(
+      "mpirun kills the ranks {} s after it has handed SIGTERM or Ctrl-C on, and this run takes about {:.1f} s to stop (two "
+      "steps and a checkpoint): such a stop would lose the steps since the last checkpoint. Stop the run with 'kill -USR1' "
+      "and the process id of mpirun; or set OMPI_MCA_odls_base_sigkill_timeout={:.0f} for the next start (docs/cluster.md, "
+      "Ctrl-C)",
+      kept, seconds, std::ceil(seconds) + 1);
+}
 
 std::string lonely_worlds(const Launcher& launcher, int world_size) {
   if (world_size > 1 || launcher.size <= 1) return {};

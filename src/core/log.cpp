@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "core/descriptor.hpp"
 #include "core/errors.hpp"
 
 namespace convoy::log {
@@ -88,6 +89,9 @@ void keep_to_file() { speaker().only_file = true; }
 
 void also_to_file(const std::string& path) {
   auto& s = speaker();
+  if (is_pipe(path))
+    fail(Exit::data, "cannot write the log '{}' ({}); remove it, or choose another --output-dir", path,
+         pipe_is_no_file);
   std::FILE* const file = std::fopen(path.c_str(), "ab");
   if (file == nullptr)
     fail(Exit::data, "cannot write the log '{}' ({}); choose a writable --output-dir", path, std::strerror(errno));

@@ -14,6 +14,11 @@
 #include "core/wall_clock.hpp"
 
 namespace convoy {
+
+const char* name_of_stop_signal(int signal) {
+  return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGUSR1";
+}
+
 namespace {
 
 constexpr std::int64_t doubled_signal_ms = 2000;
@@ -29,14 +34,12 @@ constexpr const char* another_signal = "; another one, more than 2 s later, ends
 static_assert(doubled_signal_ms == 2000);
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
-const char* signal_name(int signal) { return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGUSR1"; }
-
 /// Runs in the signal handler, where write(2) alone is safe.
 void tell(int signal) {
   const char* then = text_then;
   if (then == nullptr) return;
-  for (const char* part :
-       {text_before.load(), signal_name(signal), then, signal == SIGINT ? another_interrupt : another_signal, "\n"}) {
+  for (const char* part : {text_before.load(), name_of_stop_signal(signal), then,
+                           signal == SIGINT ? another_interrupt : another_signal, "\n"}) {
     if (write(STDERR_FILENO, part, std::strlen(part)) < 0) return;
   }
 }

@@ -24,6 +24,8 @@ void set_stop_time(double seconds);
 StopReason stop_reason();
 /// The first signal that came; 0: none.
 int stop_signal();
+/// `SIGTERM` of one of these signals.
+const char* name_of_stop_signal(int signal);
 
 /// Throws Error(stopped) where somebody asked. `what` was interrupted: `loading the samples`.
 void leave_if_stopped(const char* what);

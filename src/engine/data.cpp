@@ -208,9 +208,9 @@ void require_mean_per_channel(const DataConfig& config, const DatasetInfo& info)
   if (means != channels || deviations != channels)
     fail(
         Exit::usage,
-        "the means and standard deviations have {} and {} values, but the images of '{}' have {} channels; give each of "
-        "--rgb-mean and --rgb-std a value per channel",
-        means, deviations, info.folder, channels);
+        "the input would be normalised with {} and {}, but the images of '{}' have {}; give --rgb-mean and --rgb-std one value "
+        "per channel",
+        counted(means, "mean"), counted(deviations, "standard deviation"), info.folder, counted(channels, "channel"));
 }
 
 InputSpec input_spec(const DataConfig& config, const DatasetInfo& info, const AugmentSpec& augment) {

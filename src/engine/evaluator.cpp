@@ -14,7 +14,7 @@ namespace convoy {
 namespace {
 
 /// Batches of the rank with most.
-Index most_batches(const EvaluatorSpec& spec, Index samples, int ranks) {
+Index all_batches(const EvaluatorSpec& spec, Index samples, int ranks) {
   const Index batch = spec.batches.batch;
   Index most = 0;
   if (spec.split_groups.empty()) {
@@ -23,7 +23,12 @@ Index most_batches(const EvaluatorSpec& spec, Index samples, int ranks) {
     for (int rank = 0; rank < ranks; ++rank)
       most = std::max(most, count_batches(share_of(spec.split_groups, ranks, rank), batch));
   }
-  return spec.limit_batches > 0 ? std::min(most, spec.limit_batches) : most;
+  return most;
+}
+
+Index most_batches(const EvaluatorSpec& spec, Index samples, int ranks) {
+  const Index all = all_batches(spec, samples, ranks);
+  return spec.limit_batches > 0 ? std::min(all, spec.limit_batches) : all;
 }
 
 float smoothing_of(const Graph& graph) {
@@ -72,6 +77,7 @@ Evaluator::Evaluator(Engine& engine, Collectives& collectives, Communicator& com
       spec_(spec),
       batches_(dataset, spec.batches),
       rounds_(most_batches(spec, dataset.info().samples, communicator.size())),
+      is_limited_(spec.limit_batches > 0 && rounds_ < all_batches(spec, dataset.info().samples, communicator.size())),
       views_(views_of(spec)),
       logits_(static_cast<std::size_t>(spec.batches.batch * dataset.info().classes)) {}
 
@@ -169,6 +175,7 @@ std::optional<ValidationRecord> Evaluator::run(const ParameterSet& set, const St
   record.counters = shown(counted.sums, counted.samples);
   record.k = spec_.topk;
   record.seconds = seconds_since(begin);
+  if (is_limited_) record.split_images = dataset_.info().samples;
   return record;
 }
 

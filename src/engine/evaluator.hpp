@@ -67,7 +67,8 @@ class Evaluator {
   const Dataset& dataset_;
   EvaluatorSpec spec_;
   EvaluationBatches batches_;
-  Index rounds_;  ///< batches of the rank with most
+  Index rounds_;     ///< batches of the rank with most
+  bool is_limited_;  ///< to a part of the split
   std::vector<View> views_;
   std::vector<float> logits_, logits_of_view_;
   std::vector<SampleSpec> seen_;  ///< the batch as a view shows it

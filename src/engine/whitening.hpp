@@ -11,15 +11,17 @@
 
 namespace convoy {
 
-/// Collective. Gives first convolutions that start so (Initialiser::Fill::whitening) their filters, from images spread
-/// evenly over the training set, as evaluation shows them. `starts_anew`: whether a parameter has no other values yet;
-/// if none does, no image is read. `values`: the plan's block of parameters. Rank 0 computes them in a fixed order, so
-/// they depend on neither the number of ranks nor the seed. Throws AgreedError.
+/// Collective. Computes the filters of first convolutions that start by whitening (Initialiser::Fill::whitening) and
+/// writes them into `values`, the plan's block of parameters. The images are spread evenly over the training set and
+/// look as in evaluation. `starts_anew`: whether a parameter still needs its first values; if none of these does, no
+/// image is read. Rank 0 computes in a fixed order, so the filters depend on neither the number of ranks nor the seed.
+/// Throws AgreedError.
 void whiten_first_layers(Communicator& communicator, const DataConfig& config, const DatasetInfo& train,
                          const AugmentSpec& augment, const Plan& plan,
                          const std::function<bool(const Parameter&)>& starts_anew, float* values);
 
-/// Means of the products of the values of all patches c r s of `count` images (c h w each), c*r*s squared numbers.
+/// Returns the means of the products of two values of a patch c r s, over all patches of `count` images (c h w each):
+/// a matrix of side c*r*s.
 std::vector<double> patch_moments(const std::vector<float>& images, Index count, const Shape& image, Index r, Index s);
 
 }  // namespace convoy

@@ -32,6 +32,7 @@
 #include "infer/worst_images.hpp"
 #include "io/file.hpp"
 #include "io/folder.hpp"
+#include "metrics/console.hpp"
 
 namespace convoy {
 namespace {
@@ -76,6 +77,7 @@ Json describe(const EvaluateConfig& config, const ModelFile& model, const Datase
                             {"seconds", record.seconds}});
   if (model.config.model.label_smoothing > 0)
     json["label_smoothing"] = std::round(model.config.model.label_smoothing * 1e6) / 1e6;
+  if (record.is_partial()) json.set({{"partial", true}, {"split_images", record.split_images}});
   json[fmt::format("top{}_count", record.k)] = record.count(Counter::topk);
   json[fmt::format("top{}", record.k)] = record.counters[Counter::topk];
   return json;
@@ -172,10 +174,10 @@ void tell_result(Communicator& communicator, const EvaluateConfig& config, const
            info.folder, info.split, model.found.path);
     Json json = describe(config, model, info, record);
     if (may_skip) json["skipped"] = skipped[0];
-    log::info("{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}", config.split, record.counters[Counter::top1],
+    log::info("{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}{}", config.split, record.counters[Counter::top1],
               record.count(Counter::top1), record.images,
               record.k > 1 ? fmt::format("top{} {:.2f} %, ", record.k, record.counters[Counter::topk]) : std::string(),
-              record.counters[Counter::loss]);
+              record.counters[Counter::loss], tell_part(record));
     log::info("{}", json.text(-1, Json::Order::sorted));  // before anything that can fail
     if (!config.output_folder.empty()) write_tables(config, info, json, tables);
     if (!std::isfinite(record.counters[Counter::loss]))
@@ -195,6 +197,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   progress().doing("opening checkpoint and data set");
   ModelFile model;
   run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model); });
+  if (assumes_input(model)) log::info("{}", tell_assumed_normalisation(model));
   const Split split = open_data(communicator, config, model);
   const std::vector<ShapeGroup> own_groups = share_of(split.groups, ranks, rank);
   const EngineSpec spec = engine_spec(config, split, own_groups, ranks);

@@ -139,10 +139,16 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   if (model.channels != static_cast<Index>(usual.mean.size())) return model;
   model.config.data.rgb_mean = usual.mean;
   model.config.data.rgb_std = usual.std;
-  log::info(
-      "'{}' doesn't tell how images become its input: mean {} and deviation {}, unless --rgb-mean and --rgb-std say otherwise",
-      path, fmt::join(usual.mean, ","), fmt::join(usual.std, ","));
   return model;
+}
+
+bool assumes_input(const ModelFile& model) { return model.classes > 0 && !model.config.data.rgb_mean.empty(); }
+
+std::string tell_assumed_normalisation(const ModelFile& model) {
+  const DataConfig& data = model.config.data;
+  return fmt::format(
+      "'{}' doesn't tell how images become its input: mean {} and deviation {}, unless --rgb-mean and --rgb-std say otherwise",
+      model.found.path, fmt::join(data.rgb_mean, ","), fmt::join(data.rgb_std, ","));
 }
 
 void require_channels(const ModelFile& model, const DatasetInfo& info) {

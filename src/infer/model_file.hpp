@@ -25,6 +25,11 @@ struct ModelFile {
 /// the same on all ranks.
 ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network);
 
+/// Whether the file says nothing of how images become its input, so that the published networks' way is taken.
+bool assumes_input(const ModelFile& model);
+/// What it takes then, for the log.
+std::string tell_assumed_normalisation(const ModelFile& model);
+
 /// Throws Error(data) if the set's images have other channels than the network of a file of tensors takes.
 void require_channels(const ModelFile& model, const DatasetInfo& info);
 

@@ -23,6 +23,7 @@
 #include "data/batch_queue.hpp"
 #include "engine/data.hpp"
 #include "engine/engine.hpp"
+#include "engine/model_data.hpp"
 #include "infer/image_source.hpp"
 
 namespace convoy {
@@ -261,6 +262,15 @@ EngineSpec engine_spec(const PredictConfig& config, const ImageSource& source, I
           .topk = 1};
 }
 
+/// What a file that says nothing of its input is taken to want.
+std::string tell_assumed_input(const ModelFile& model, const ImageSource& source) {
+  const TrainedData taken = trained_data(source.data(), source.info(), 0);
+  return fmt::format(
+      "'{}' doesn't tell how images become its input; assumed: {}; {} (--image-size, --resize, --rgb-mean and --rgb-std say "
+      "otherwise)",
+      model.found.path, describe(source.augment()), normalisation_text(taken));
+}
+
 /// What is read isn't written over.
 void refuse_inputs(const std::string& output, const ImageSource& source, const std::string& checkpoint) {
   std::error_code none;
@@ -301,6 +311,11 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
     graph = build_graph(network);
   });
   log::info("{}: {}", counted(source->count(), "image"), describe(source->augment()));
+  if (assumes_input(model) && speaks) {
+    const std::string assumed = tell_assumed_input(model, *source);
+    if (config.output.empty()) fmt::print(stderr, "{}\n", assumed);
+    log::info("{}", assumed);
+  }
   const auto engine = make_engine(communicator, graph, spec);
   auto collectives = make_mpi_collectives(communicator, engine->backend(), {.max_count = engine->layout().count()});
   const ParameterSet set = load_model(communicator, model, *engine, *collectives);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/descriptor.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
@@ -23,8 +24,11 @@ int open_to_append(const std::string& path, int flags) {
 
 }  // namespace
 
-AppendFile::AppendFile(std::string path, Start start)
-    : path_(std::move(path)), descriptor_(open_to_append(path_, start == Start::fresh ? O_TRUNC : 0)) {
+AppendFile::AppendFile(std::string path, Start start) : path_(std::move(path)) {
+  if (is_pipe(path_))
+    fail(Exit::data, "cannot open '{}' for writing ({}); remove it, or choose another --output-dir", path_,
+         pipe_is_no_file);
+  descriptor_ = open_to_append(path_, start == Start::fresh ? O_TRUNC : 0);
   if (descriptor_ < 0) {
     fail(Exit::data, "cannot open '{}' for writing ({}); make room or choose a writable --output-dir", path_,
          std::strerror(errno));

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/descriptor.hpp"
 #include "core/errors.hpp"
 #include "core/progress.hpp"
 
@@ -42,6 +43,8 @@ std::uint64_t size_of(int descriptor, const std::string& path) {
 
 int open_file(const std::string& path, File::Access access) {
   const BlockingIo call("open", path);
+  if (access != File::Access::read && is_pipe(path))
+    fail(Exit::data, "cannot write '{}' ({}); remove it, or choose another folder", path, pipe_is_no_file);
   const int descriptor = ::open(path.c_str(), open_flags(access), 0666);
   if (descriptor < 0 || access != File::Access::read) return descriptor;
   try {

@@ -26,6 +26,12 @@ std::string place(Index at, Index of) {
 
 }  // namespace
 
+std::string tell_part(const ValidationRecord& record) {
+  if (!record.is_partial()) return {};
+  return fmt::format("; of a part of the split: {} of its {} images (--limit-val-batches)", record.images,
+                     record.split_images);
+}
+
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   const auto whole = static_cast<Index>(std::llround(std::min(seconds, 1e12)));

@@ -18,5 +18,7 @@ std::string_view progress_text(std::span<char> buffer, const StepProgress& now, 
 
 /// `0:03:12`, `3d 04:05:06`.
 std::string duration_text(double seconds);
+/// `; of a part of the split: 40 of its 200 images (--limit-val-batches)`; empty if it was the whole split.
+std::string tell_part(const ValidationRecord& record);
 
 }  // namespace convoy

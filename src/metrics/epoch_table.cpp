@@ -103,7 +103,7 @@ std::string EpochTable::csv() const {
     if (row.console_width > 0) text += row.name + std::string(",");
   text += "lr,";
   for (const CounterRow& row : counter_table) text += "val_" + name_of(row, k_) + ",";
-  text += "images_per_sec,data_time,compute_time,comm_time,limit\n";
+  text += "images_per_sec,data_time,compute_time,comm_time,limit,val_partial\n";
   const auto speed = [](const EpochRecord& r) { return r.seconds > 0 ? static_cast<double>(r.images) / r.seconds : 0; };
   double seconds = 0;
   for (const auto& [epoch, row] : rows_) {
@@ -116,9 +116,10 @@ std::string EpochTable::csv() const {
       if (counter_table[i].console_width > 0) text += exact(trained(row.training, i)) + ",";
     text += training(&EpochRecord::rate) + ",";
     for (std::size_t i = 0; i < counter_table.size(); ++i) text += exact(validated(row.validation, i)) + ",";
-    fmt::format_to(out, "{},{},{},{},{}\n", training(speed), training(&EpochRecord::data_seconds),
+    fmt::format_to(out, "{},{},{},{},{},{}\n", training(speed), training(&EpochRecord::data_seconds),
                    training(&EpochRecord::compute_seconds), training(&EpochRecord::comm_seconds),
-                   row.training ? limit_of(*row.training) : "");
+                   row.training ? limit_of(*row.training) : "",
+                   exact(value_of(row.validation, &ValidationRecord::is_partial)));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "core/descriptor.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
@@ -34,6 +35,10 @@ Line parse_line(std::string text, Index resume_epoch) {
 }  // namespace
 
 Journal::Journal(const std::string& path, Start start, Index resume_step, Index validated_step, Index resume_epoch) {
+  if (start == Start::resume && is_pipe(path)) {
+    log::warn("cannot read '{}' ({}); remove it. The run continues without this file", path, pipe_is_no_file);
+    return;
+  }
   if (start == Start::resume) {
     std::vector<Line> lines;
     std::ifstream before(path);

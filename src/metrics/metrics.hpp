@@ -41,6 +41,8 @@ struct ValidationRecord {
   CounterValues counters{};  ///< as shown
   double seconds = 0;
   int k = 5;
+  Index split_images = 0;  ///< of the whole split, if --limit-val-batches took a part of it; else 0
+  bool is_partial() const { return split_images > 0; }
   /// Images behind a counter in percent.
   Index count(Counter counter) const { return samples_of(counters[counter], images); }
 };

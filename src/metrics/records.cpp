@@ -96,6 +96,7 @@ std::string validation_line(const ValidationRecord& record) {
   json.set({{"k", record.k},
             {"seconds", record.seconds},
             {"images_per_sec", ratio(static_cast<double>(record.images), record.seconds)}});
+  if (record.is_partial()) json.set({{"partial", true}, {"split_images", record.split_images}});
   return line_of(json);
 }
 
@@ -189,7 +190,8 @@ void read_line(const std::string& line, EpochTable& to) {
                             .images = images,
                             .counters = counters,
                             .seconds = number(record, "seconds"),
-                            .k = static_cast<int>(integer(record, "k"))});
+                            .k = static_cast<int>(integer(record, "k")),
+                            .split_images = integer(record, "split_images")});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <regex>
 
 #include "core/errors.hpp"
@@ -31,6 +32,19 @@ std::string plain_name(std::string name) {
 /// The letters of a name, which its family shares: `resnet50` -> `resnet`.
 std::string stem_of(const std::string& name) { return name.substr(0, name.find_first_of("0123456789_")); }
 
+std::string digits_of(const std::string& name) {
+  std::string digits;
+  std::copy_if(name.begin(), name.end(), std::back_inserter(digits),
+               [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  return digits;
+}
+
+/// A network with another number is another network, which nobody means who has mistyped a letter.
+std::vector<std::string> with_digits_of(const std::string& name, std::vector<std::string> names) {
+  std::erase_if(names, [digits = digits_of(name)](const std::string& other) { return digits_of(other) != digits; });
+  return names;
+}
+
 [[noreturn]] void fail_unknown(const std::string& model) {
   const std::vector<std::string> names = model_names();
   if (model.find_first_of("./") != std::string::npos)
@@ -43,8 +57,9 @@ std::string stem_of(const std::string& name) { return name.substr(0, name.find_f
   // Of a family it is the rest that was misspelt.
   std::vector<std::string> rests;
   rests.reserve(alike.size());
-  for (const std::string& other : alike) rests.push_back(other.substr(stem.size()));
-  std::string meant = alike.empty() ? nearest(name, names) : nearest(name.substr(stem.size()), rests);
+  for (const std::string& other : with_digits_of(name, alike)) rests.push_back(other.substr(stem.size()));
+  std::string meant =
+      alike.empty() ? nearest(name, with_digits_of(name, names)) : nearest(name.substr(stem.size()), rests);
   if (!alike.empty() && !meant.empty()) meant = stem + meant;
   if (!meant.empty()) fail(Exit::usage, "unknown model '{}'; did you mean '{}'?", model, meant);
   if (!alike.empty())

@@ -17,7 +17,6 @@
 #include "core/stop.hpp"
 #include "core/wall_clock.hpp"
 #include "io/file.hpp"
-#include "run/run_state.hpp"
 
 namespace convoy {
 namespace {
@@ -260,14 +259,14 @@ void forget_begin(Attempt& attempt) {
   rewrite_record(attempt.folders, attempt.record);
 }
 
-void record_end(const Attempt& attempt, int rank, const std::string& host, Exit code, const std::string& message) {
+void record_end(const Attempt& attempt, const AttemptEnd& how) {
   if (attempt.record.number == 0) return;
-  const Result result = result_of(code);
-  const Json end = Json::object({{"result", name_of(result)},
-                                 {"exit", static_cast<int>(code)},
-                                 {"message", result == Result::failed ? message : std::string()},
-                                 {"rank", result == Result::failed ? rank : -1},
-                                 {"host", host},
+  const bool failed = how.result == Result::failed;
+  const Json end = Json::object({{"result", name_of(how.result)},
+                                 {"exit", static_cast<int>(how.code)},
+                                 {"message", failed ? how.message : std::string()},
+                                 {"rank", failed ? how.rank : -1},
+                                 {"host", how.host},
                                  {"time", real_clock().wall_seconds()}});
   try {
     create_text_file(fmt::format("{}/attempts/{:04}.end.json", attempt.folders.front(), attempt.record.number),

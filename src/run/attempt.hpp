@@ -8,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "core/clock.hpp"
 #include "run/excluded_hosts.hpp"
+#include "run/run_state.hpp"
 
 namespace convoy {
 
@@ -62,8 +63,15 @@ void record_begin(Attempt& attempt, const std::string& path, Index by_attempt, I
 /// Takes that back: the start is refused.
 void forget_begin(Attempt& attempt);
 
-/// Records how the attempt ended, as the first rank that knows says. Does nothing if no attempt has begun. Never
-/// throws.
-void record_end(const Attempt& attempt, int rank, const std::string& host, Exit code, const std::string& message);
+/// How an attempt ended, as the first rank that knows says.
+struct AttemptEnd {
+  int rank = 0;
+  std::string host;
+  Result result = Result::running;
+  Exit code = Exit::ok;
+  std::string message = {};  ///< of a failure
+};
+/// Records it. Does nothing if no attempt has begun. Never throws.
+void record_end(const Attempt& attempt, const AttemptEnd& how);
 
 }  // namespace convoy

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/descriptor.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "io/file.hpp"
@@ -41,8 +42,9 @@ std::string node_of(const std::string& host) {
   const char* const node = std::getenv("SLURMD_NODENAME");
   if (node == nullptr) return {};
   // srun sets it for each task. In a batch script, which has a SLURM_PROCID too, it is that of the script's own host.
-  const bool in_step = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr;
-  return in_step || name_without_domain(node) == name_without_domain(host) ? node : "";
+  // Hydra (MPICH, Intel MPI) starts its proxies by srun, and hands the variables of mpiexec's host on to their ranks.
+  const bool by_srun = std::getenv("SLURM_STEP_NUM_TASKS") != nullptr && std::getenv("MPI_LOCALNRANKS") == nullptr;
+  return by_srun || name_without_domain(node) == name_without_domain(host) ? node : "";
 }
 
 HostNames names_of_hosts(Communicator& communicator) {
@@ -53,6 +55,7 @@ HostNames names_of_hosts(Communicator& communicator) {
 std::vector<ExcludedHost> read_excluded_hosts(const std::string& run_folder) {
   constexpr const char* blanks = " \t\r";
   std::vector<ExcludedHost> hosts;
+  if (is_pipe(excluded_hosts_path(run_folder))) return hosts;
   std::ifstream file(excluded_hosts_path(run_folder));
   for (std::string line; std::getline(file, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();

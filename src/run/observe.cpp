@@ -73,6 +73,25 @@ Index count_failed_launches(const std::string& folder, Index attempts_before, In
   return count_up(fs::path(folder) / "attempts/failed-launches", began ? Count::ends : Count::goes_on);
 }
 
+/// The code with which the launcher of an attempt ended, which only its job script knows.
+fs::path launcher_file(const std::string& folder, Index attempt) {
+  return fs::path(folder) / fmt::format("attempts/{:04}.launcher", attempt);
+}
+
+void note_launcher_code(const std::string& folder, Index attempt, int code) {
+  try {
+    replace_text_file(launcher_file(folder, attempt).string(), fmt::format("{}\n", code));
+  } catch (const Error& e) {
+    log::warn("{}; 'convoy status' will not know the launcher's code", e.what());
+  }
+}
+
+int noted_launcher_code(const std::string& folder, Index attempt) {
+  int code = -1;
+  std::ifstream file(launcher_file(folder, attempt));
+  return file >> code ? code : -1;
+}
+
 }  // namespace
 
 RunObservations observe(const std::string& run_folder, const RunState& state) {
@@ -80,6 +99,7 @@ RunObservations observe(const std::string& run_folder, const RunState& state) {
   if (state.result != Result::running) return seen;
   seen.process = look_for_process(run_folder, state);
   seen.job = ask_scheduler(state.scheduler, state.job);
+  seen.launcher_code = noted_launcher_code(run_folder, state.attempt);
   return seen;
 }
 
@@ -114,6 +134,8 @@ RequeueDecision decide_after_launch(const std::string& run_folder, int code, Ind
     seen.failed_launches = count_failed_launches(run_folder, attempts_before, newest.number);
     // It was killed between its first two files, or failed before it began: the state is of the attempt before.
     if (newest.number > state->attempt) pass_to_attempt(*state, run_folder, newest.number);
+    if (state->result == Result::running && seen.failed_launches == 0)
+      note_launcher_code(run_folder, state->attempt, code);
     seen.silent = first_dead_ranks(run_folder);
     std::vector<std::string> excluded;
     for (const ExcludedHost& own : read_excluded_hosts(run_folder))

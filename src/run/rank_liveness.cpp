@@ -7,6 +7,8 @@
 #include <set>
 
 #include "core/clock.hpp"
+#include "core/stop.hpp"
+#include "metrics/console.hpp"
 #include "run/scheduler.hpp"
 
 namespace convoy {
@@ -170,6 +172,24 @@ std::string first_dead_ranks(const std::string& folder) {
   }
   if (texts.empty()) return {};
   return "died first, frozen or cut off: " + joined(texts);
+}
+
+std::string last_heartbeats(const std::string& folder) {
+  std::vector<std::string> texts;
+  const auto seen = all_ranks(heartbeats_of(folder), real_clock().wall_seconds());
+  for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+    const Heartbeat& beat = seen[rank].heartbeat;
+    if (!seen[rank].known) {
+      texts.push_back(fmt::format("rank {}: it never wrote a heartbeat", rank));
+      continue;
+    }
+    const std::string signal =
+        beat.signal == 0 ? "" : fmt::format(", told to stop by {}", name_of_stop_signal(beat.signal));
+    const std::string exit = beat.exit < 0 ? "" : fmt::format(", left with code {}", beat.exit);
+    texts.push_back(fmt::format("rank {} on {}: last heartbeat {} ago in {}{}{}", rank, beat.host,
+                                duration_text(seen[rank].unchanged), position_of(beat), signal, exit));
+  }
+  return joined(texts);
 }
 
 std::string lost_hosts(const std::string& folder) {

@@ -38,6 +38,9 @@ StallReport find_missing(const std::vector<RankLiveness>& seen, const std::vecto
 std::string silent_ranks(const std::string& run_folder);
 /// The same after the end of an attempt: ranks that neither left nor were told to end, so died first or were cut off.
 std::string first_dead_ranks(const std::string& run_folder);
+/// The last heartbeat of each rank of an attempt that is gone: how long ago, where it was, the signal that it had got,
+/// the code with which it left. Empty: none left heartbeats.
+std::string last_heartbeats(const std::string& run_folder);
 /// Hosts of the newest attempt's ranks that do not answer, comma-separated.
 std::string lost_hosts(const std::string& run_folder);
 

@@ -15,7 +15,7 @@ namespace convoy {
 namespace {
 
 constexpr std::array stages{"start", "train", "evaluate", "save", "end"};
-constexpr std::array results{"running", "finished", "stopped", "failed", "superseded"};
+constexpr std::array results{"running", "finished", "limited", "stopped", "failed", "superseded"};
 
 template <class Enum, std::size_t n>
 Enum parse_name(const std::array<const char*, n>& names, const std::string& name) {
@@ -84,6 +84,11 @@ void for_each_field(State& s, const Field& field) {
   field("rank", s.rank);
 }
 
+/// Earlier versions wrote `finished` also for a job that an option ended.
+void correct_result(RunState& state) {
+  if (state.result == Result::finished && state.step < state.steps) state.result = result_of(Exit::ok, state.stop);
+}
+
 /// An attempt's end is said by whichever rank came first: it is why the others ended.
 void add_end(RunState& state, const std::string& folder) {
   const auto text = text_of_file(fmt::format("{}/attempts/{:04}.end.json", folder, state.attempt));
@@ -95,6 +100,7 @@ void add_end(RunState& state, const std::string& folder) {
     told.exit = static_cast<Exit>(end.value("exit", 1));
     told.message = end.value("message", "");
     told.rank = end.value("rank", Index{-1});
+    correct_result(told);
     state = std::move(told);
   } catch (const std::exception&) {  // damaged: it tells nothing
   }
@@ -104,8 +110,8 @@ void add_end(RunState& state, const std::string& folder) {
 const char* name_of(RunStage stage) { return stages[static_cast<std::size_t>(stage)]; }
 const char* name_of(Result result) { return results[static_cast<std::size_t>(result)]; }
 
-Result result_of(Exit code) {
-  if (code == Exit::ok) return Result::finished;
+Result result_of(Exit code, const std::string& stop) {
+  if (code == Exit::ok) return stop.starts_with("--") ? Result::limited : Result::finished;
   if (code == Exit::stopped) return Result::stopped;
   return code == Exit::superseded ? Result::superseded : Result::failed;
 }
@@ -141,6 +147,7 @@ RunState parse_run_state(const std::string& text, const std::string& path) {
       if (field == "checkpoint/stall" && holder.find(name) == nullptr) return;  // older states have none
       from_json_value(holder.at(name), to);
     });
+    correct_result(state);
     return state;
   } catch (const std::exception& error) {
     fail(Exit::data, "cannot read '{}' ({}); it is no state of a run of this program", path, error.what());

@@ -12,9 +12,10 @@ namespace convoy {
 struct AttemptRecord;
 
 enum class RunStage : std::uint8_t { start, train, evaluate, save, end };
-/// running: also what a killed attempt leaves behind; `updated` tells the two apart. superseded never stands in
-/// state.json, which belongs to the newest attempt.
-enum class Result : std::uint8_t { running, finished, stopped, failed, superseded };
+/// running: also what a killed attempt leaves behind; `updated` tells the two apart. limited: an option (--max-steps,
+/// --run-epochs) ended the job before the end of the run, as its user wants it. superseded never stands in state.json,
+/// which belongs to the newest attempt.
+enum class Result : std::uint8_t { running, finished, limited, stopped, failed, superseded };
 
 /// Times are seconds since 1970, 0: never or not known.
 struct RunState {
@@ -56,8 +57,8 @@ struct RunState {
 
 const char* name_of(RunStage stage);
 const char* name_of(Result result);
-/// What a process that leaves with that code makes of its attempt.
-Result result_of(Exit code);
+/// What a process that leaves with that code makes of its attempt. `stop`: as RunState has it.
+Result result_of(Exit code, const std::string& stop = {});
 
 /// A checkpoint as RunState names it.
 std::string path_from(const std::string& run_folder, const std::string& path);

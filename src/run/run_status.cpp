@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/run_status.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "metrics/console.hpp"
 
@@ -45,14 +46,15 @@ constexpr std::array table{
     Row{RunEnd::hanging, RunStatus::hanging, Code::communication, "hanging: rank 0 last made progress {progressed}",
         no_text},
     Row{RunEnd::lost, RunStatus::lost, Code::again,
-        "ended without a record of its end, last update {updated}; submit it again to continue", no_text},
+        "ended without a record of its end{known}, last update {updated}; submit it again to continue", no_text},
     Row{RunEnd::queued, RunStatus::lost, Code::again,
-        "ended without a record of its end, last update {updated}; its job waits in the queue to continue", no_text},
+        "ended without a record of its end{known}, last update {updated}; its job waits in the queue to continue",
+        no_text},
 
     Row{RunEnd::finished, RunStatus::finished, Code::ok, "finished", "finished: {step} of {steps} steps"},
-    Row{RunEnd::finished_early, RunStatus::stopped, Code::ok,
-        "stopped by {stop} before the end of the run; continue with --resume auto",
-        "finished: {step} of {steps} steps"},
+    Row{RunEnd::limited, RunStatus::stopped, Code::ok,
+        "stopped by {stop} at step {step} of {steps}; continue with --resume auto",
+        "stopped by {stop} at step {step} of {steps}, as asked for, so it isn't submitted again"},
     Row{RunEnd::stopped, RunStatus::stopped, Code::again, "stopped on request ({stop}); submit it again to continue",
         "stopped on request ({stop}) at step {step} of {steps}; it continues"},
     Row{RunEnd::stopped_before_a_step, RunStatus::stopped, Code::usage, no_text,
@@ -125,17 +127,33 @@ std::string checkpoint_text(const RunState& state) {
   return fmt::format("its newest checkpoint has {} of {} steps", state.checkpoint_step, state.steps);
 }
 
+/// What can be said of an attempt that ended without a word; empty: nothing.
+std::string known_of_end(const RunState& state, const RunObservations& seen) {
+  std::vector<std::string> known;
+  if (!state.stop.empty()) known.push_back(fmt::format("it had been asked to stop ({})", state.stop));
+  if (seen.launcher_code > 128)  // as shells and launchers report a death
+    known.push_back(
+        fmt::format("its launcher ended with code {} (128 + signal {})", seen.launcher_code, seen.launcher_code - 128));
+  else if (seen.launcher_code >= 0)
+    known.push_back(fmt::format("its launcher ended with code {}", seen.launcher_code));
+  if (seen.job == RunObservations::Job::gone)
+    known.push_back(fmt::format("the scheduler no longer has job {}", state.job));
+  else if (seen.process == Presence::gone)
+    known.push_back(fmt::format("process {} of rank 0 is gone", state.pid));
+  return known.empty() ? "" : fmt::format(" ({})", fmt::join(known, "; "));
+}
+
 std::string fill(const char* text, const RunState& state, const RunObservations& seen, int code, Index newer) {
-  return fmt::format(fmt::runtime(text), fmt::arg("updated", ago(state.updated, seen.now)),
-                     fmt::arg("progressed", ago(state.progressed, seen.now)), fmt::arg("stop", state.stop),
-                     fmt::arg("epoch", state.epoch), fmt::arg("step", state.step), fmt::arg("steps", state.steps),
-                     fmt::arg("phase", name_of(state.stage)), fmt::arg("exit", static_cast<int>(state.exit)),
-                     fmt::arg("rank", state.rank), fmt::arg("message", state.message),
-                     fmt::arg("checkpoint", checkpoint_text(state)),
-                     fmt::arg("silent", seen.silent.empty() ? "" : "; " + seen.silent),
-                     fmt::arg("lost_hosts", seen.lost_hosts), fmt::arg("excluded", seen.excluded),
-                     fmt::arg("lost_attempts", seen.lost_attempts), fmt::arg("failed_launches", seen.failed_launches),
-                     fmt::arg("starts", seen.restarts + 1), fmt::arg("code", code), fmt::arg("newer", newer));
+  return fmt::format(
+      fmt::runtime(text), fmt::arg("updated", ago(state.updated, seen.now)),
+      fmt::arg("known", known_of_end(state, seen)), fmt::arg("progressed", ago(state.progressed, seen.now)),
+      fmt::arg("stop", state.stop), fmt::arg("epoch", state.epoch), fmt::arg("step", state.step),
+      fmt::arg("steps", state.steps), fmt::arg("phase", name_of(state.stage)),
+      fmt::arg("exit", static_cast<int>(state.exit)), fmt::arg("rank", state.rank), fmt::arg("message", state.message),
+      fmt::arg("checkpoint", checkpoint_text(state)), fmt::arg("silent", seen.silent.empty() ? "" : "; " + seen.silent),
+      fmt::arg("lost_hosts", seen.lost_hosts), fmt::arg("excluded", seen.excluded),
+      fmt::arg("lost_attempts", seen.lost_attempts), fmt::arg("failed_launches", seen.failed_launches),
+      fmt::arg("starts", seen.restarts + 1), fmt::arg("code", code), fmt::arg("newer", newer));
 }
 
 int exit_for(const Row& row, const RunState& state, bool saves, int code) {
@@ -197,7 +215,9 @@ RunEnd end_seen(const RunState& state, const RunObservations& seen) {
   using Job = RunObservations::Job;
   switch (state.result) {
     case Result::finished:
-      return state.step >= state.steps || state.stop.empty() ? RunEnd::finished : RunEnd::finished_early;
+      return RunEnd::finished;
+    case Result::limited:
+      return RunEnd::limited;
     case Result::stopped:
       return RunEnd::stopped;
     case Result::failed:
@@ -221,6 +241,8 @@ RunEnd end_after_launch(const RunState* state, const RunObservations& seen, int 
   switch (state->result) {
     case Result::finished:
       return RunEnd::finished;
+    case Result::limited:
+      return RunEnd::limited;
     case Result::superseded:
       return RunEnd::superseded;
     case Result::stopped:

@@ -26,6 +26,7 @@ struct RunObservations {
   Index lost_attempts = 0;    ///< attempts since the newest durable checkpoint
   Index restarts = 0;         ///< how often the scheduler's job was submitted again
   Index failed_launches = 0;  ///< launches in a row that began no attempt, the last one included
+  int launcher_code = -1;     ///< with which the attempt's launcher ended, as its job script noted; negative: not known
 };
 
 /// How a run does in one word. lost: it was killed, or its host is gone, before it could say how it ended.
@@ -46,7 +47,7 @@ enum class RunEnd : std::uint8_t {
   queued,  ///< lost, and its job waits to continue
   // as the program said
   finished,
-  finished_early,  ///< by --max-steps and the like
+  limited,  ///< by --max-steps and the like
   stopped,
   stopped_before_a_step,       ///< the job's time is too short
   stopped_before_steps_again,  ///< the same in several jobs

@@ -152,17 +152,18 @@ void Supervisor::watch_attempt(Communicator& communicator, const RunState& first
 }
 
 void Supervisor::end_attempt(Exit code, const std::string& message) {
+  Result result = result_of(code);
   if (state_) {
     state_->update([&](RunState& state) {
-      const bool refused = state.stage == RunStage::start && result_of(code) == Result::failed;
-      if (refused && before_.result == Result::finished) {
+      const bool refused = state.stage == RunStage::start && result == Result::failed;
+      if (refused && (before_.result == Result::finished || before_.result == Result::limited)) {
         state = before_;
         return;
       }
       state.stage = RunStage::end;
       state.exit = code;
-      state.result = result_of(code);
-      if (state.result != Result::failed) return;
+      state.result = result = result_of(code, state.stop);
+      if (result != Result::failed) return;
       state.message = message;
       state.rank = rank_;
     });
@@ -172,8 +173,9 @@ void Supervisor::end_attempt(Exit code, const std::string& message) {
     state_.reset();
   }
   // All ranks know of an ordinary end, and one has to say so.
-  const bool ordinary = result_of(code) != Result::failed;
-  if (ordinary ? rank_ == 0 : !message.empty()) record_end(attempt_, rank_, host_, code, message);
+  const bool ordinary = result != Result::failed;
+  if (ordinary ? rank_ == 0 : !message.empty())
+    record_end(attempt_, {.rank = rank_, .host = host_, .result = result, .code = code, .message = message});
 }
 
 void Supervisor::end(Exit code) {

@@ -10,6 +10,7 @@
 #include "config/hash.hpp"
 #include "config/print.hpp"
 #include "core/clock.hpp"
+#include "core/launcher.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/version.hpp"
@@ -407,6 +408,15 @@ void Checkpointing::expect_step(double seconds) {
   step_seconds_ = seconds;
   // A save that is under way, then the last one; the running step, and the one in which the stop is agreed on.
   if (cost_seconds_ > 0) job_.limit.reserve(2 * cost_seconds_ + 2 * step_seconds_);
+  tell_hasty_launcher();
+}
+
+void Checkpointing::tell_hasty_launcher() {
+  if (told_haste_ || job_.trial != nullptr || !job_.config.checkpoint.save || job_.communicator.rank() != 0) return;
+  const std::string text = hasty_launcher(launcher_at_start(), cost_seconds_ + 2 * step_seconds_);
+  if (text.empty()) return;
+  log::info("{}", text);
+  told_haste_ = true;
 }
 
 Exit Checkpointing::trouble() const {

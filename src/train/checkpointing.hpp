@@ -76,6 +76,8 @@ class Checkpointing {
   CheckpointMeta describe(const Position& position, const JobSums& epoch) const;
   void take_results();
   void note(const SaveResult& result);
+  /// Once, on rank 0: whether the launcher would end the job before it has saved.
+  void tell_hasty_launcher();
   double interval_seconds() const;
   double guessed_cost() const;  ///< seconds of a save, before one has been measured
   std::vector<float> spare_memory();
@@ -92,6 +94,7 @@ class Checkpointing {
   std::vector<std::vector<float>> spare_;
   double cost_seconds_ = 0;  ///< rank 0: of a save, measured; 0: not yet
   double step_seconds_ = 0, stall_seconds_ = 0;
+  bool told_haste_ = false;
   int failures_ = 0;  ///< in a row
   Exit last_code_ = Exit::ok;
   std::string aside_;  ///< rank 0: where put_newer_aside() moves them

@@ -140,6 +140,14 @@ std::vector<std::string> option_warnings(const TrainConfig& config, double peak_
         fmt::format("--warmup-lr {} is above the peak learning rate of {:g} (--lr after --lr-scaling), so the learning "
                     "rate falls in the warm-up; lower --warmup-lr, or raise --lr",
                     schedule.warmup_rate, peak_rate));
+  const bool in_steps = schedule.decay == Decay::step || schedule.decay == Decay::multistep;
+  if (in_steps && schedule.step_epochs.front() <= schedule.warmup_epochs)
+    texts.push_back(fmt::format(
+        "--lr-step-epochs {:g} lies within the warm-up (--warmup-epochs {:g}), so the learning rate is cut before it reaches "
+        "its peak: Convoy counts these epochs from the start of the run, torchvision's scripts count them from the end of the "
+        "warm-up; {}, or shorten the warm-up",
+        schedule.step_epochs.front(), schedule.warmup_epochs,
+        schedule.decay == Decay::step ? "give more epochs" : "add the warm-up to each of them"));
   if (config.val_interval == 0 && config.patience > 0)
     texts.push_back(fmt::format(
         "--patience {} counts validations, and --val-interval 0 leaves only the one at the end; drop one of them",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 #include "train/training_job.hpp"
@@ -11,6 +12,7 @@ namespace convoy {
 namespace {
 
 constexpr std::size_t fewest_points = 10;
+constexpr Index progress_lines = 10;
 /// A smoothed loss of so many times the least before it: training has become unstable.
 constexpr double unstable = 1.25;
 /// Standard errors of a slope. The steepest of all windows of losses without a descent is steeper in fewer than 2 of
@@ -154,6 +156,14 @@ void RangeTest::step_done(LoopState& state) {
   if (points.size() == 1 || running < least_) least_ = running;
   diverged = !std::isfinite(loss) || running > divergence * least_;
   state.ends_early = state.ends_early || diverged;
+  if (job_->shape.rank == 0 && !job_->config.output.quiet) tell_progress(points.back().rate, loss);
+}
+
+void RangeTest::tell_progress(double rate, double loss) const {
+  const auto done = static_cast<Index>(points.size());
+  const Index every = std::max<Index>(ramp_.steps / progress_lines, 1);
+  if (done == 1 || done % every == 0 || done == ramp_.steps || diverged)
+    fmt::print(stderr, "step {} of {}: learning rate {:.3g}, loss {:.4g}\n", done, ramp_.steps, rate, loss);
 }
 
 }  // namespace convoy

@@ -52,6 +52,8 @@ class RangeTest final : public Trial {
   Index global_batch = 0;
 
  private:
+  void tell_progress(double rate, double loss) const;
+
   RateRamp ramp_;
   TrainingJob* job_ = nullptr;
   double mean_ = 0, least_ = 0;  ///< of the loss

@@ -271,13 +271,22 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
                                 counted(job.replicas, "replica"), counted(job.ranks, "rank"),
                                 counted(job.replicas, "rank"), job.ranks));
   }
-  if (const Index wanted = job.order.batch * job.replicas; wanted > job.order.samples)
+  const Index wanted = job.order.batch * job.replicas;
+  const char* fewer_ranks = job.replicas > 1 ? ", or start fewer ranks" : "";
+  if (wanted > job.order.samples && job.order.mode == EpochMode::resample) {
+    texts.push_back(fmt::format(
+        "a step draws {} from a set of {} (--epoch-mode resample), each {:.2g} times on average, and an epoch is one step; "
+        "lower --batch-size{}",
+        counted(wanted, "image"), job.order.samples,
+        static_cast<double>(wanted) / static_cast<double>(job.order.samples), fewer_ranks));
+  } else if (wanted > job.order.samples) {
     texts.push_back(fmt::format(
         "a step takes {}: the batch of {} is larger than the set, so an epoch is one step{}; lower --batch-size{}",
         job.order.samples == 1 ? "the only training image" : fmt::format("all {} training images", job.order.samples),
         wanted,
         first.config.optimiser.scaling == Scaling::none ? "" : ", and its learning rate is that of the set's size",
-        job.replicas > 1 ? ", or start fewer ranks" : ""));
+        fewer_ranks));
+  }
   if (!first.config.sync.wire.is_plain() && job.replicas == 1)
     texts.push_back(
         fmt::format("--wire {} has no effect: one replica has nothing to send; start more ranks, or drop it",

@@ -15,21 +15,24 @@
 namespace convoy {
 namespace {
 
-/// A run needs no rescue from a loss below one nat; gradients have no such scale.
+/// Bounds of a spike are no lower than these. A run needs no rescue from a loss below one nat; gradient norms have no
+/// such scale.
 constexpr double least_loss = 1, least_norm = 0;
-/// Rollbacks that few intervals lie between; after that something else is wrong.
+/// Rollbacks that may follow each other with fewer than `calm_intervals` between them. If one more is due, going back
+/// doesn't help.
 constexpr Index most_rollbacks = 3;
-/// Intervals without a spike after which rollbacks are forgotten. By then the medians are of these alone.
+/// After so many intervals without a spike the earlier rollbacks no longer count. The medians are then those of these
+/// intervals alone.
 constexpr Index calm_intervals = SpikeHistory::most;
 
-/// Between two averages of weights, each rank has gradients of one of its replicas only.
+/// False if the replicas average weights: a rank then holds the gradients of only one of its replicas.
 bool sums_gradients(const TrainingJob& job) { return local_steps_of_checkpoint(job.shape.sync) == 0; }
 
-/// The last save of which an interval that ended calmly there says that it is good. The losses of an interval are of
-/// the weights before each step, so of the last update only the norm of the gradients tells.
+/// An interval ended calmly at `end`. Returns until when its checkpoints are known to be good. A loss is that of the
+/// weights before the step, so only the norm of the gradients tells whether the last update was good, too.
 Stamp proved_until(const Stamp& end, bool knows_norm) { return {end.attempt, knows_norm ? end.step : end.step - 1}; }
 
-/// On rank 0. The newest whole checkpoint of the line that was saved until then; empty: there is none.
+/// On rank 0. Returns the newest undamaged checkpoint that this run saved at `then` or earlier; empty: there is none.
 std::string checkpoint_before(const TrainingJob& job, const Stamp& then) {
   const Lineage line(job.attempt.folders.back());
   for (const std::string& path : list_checkpoints(job.config.checkpoint.folder, {}, line))
@@ -53,11 +56,12 @@ void SpikeGuard::attach(TrainingJob& job) {
     interval_begin_ = now;
     return;
   }
-  // What an interval saved before its loss was judged may be spiked: a stop within it changes nothing about that.
+  // Checkpoints of an interval may hold a spike until its end, when its loss is judged. So an attempt that continues
+  // within an interval keeps the interval's beginning.
   const bool counts_alike = job.resume->file.meta.position.step == now.step;
   if (counts_alike) interval_first_step_ = interval_begin_.step + 1;
-  // If no attempt of this folder wrote the checkpoint (0), then of those that lie here only others without a known
-  // attempt lead to it: this attempt saves within the interval.
+  // from_attempt is 0 if no attempt of this folder wrote the checkpoint. Then only checkpoints without a known attempt
+  // are older than it, and what this attempt saves belongs to the interval.
   interval_begin_.attempt = std::min(interval_begin_.attempt, std::max<Index>(job.attempt.record.from_attempt, 0));
 }
 
@@ -105,7 +109,7 @@ void SpikeGuard::step_done(LoopState& state) {
   const double loss = job_->training_log.interval_loss();
   const double norm = action_ == OnSpike::rollback && sums_gradients(*job_) ? gradient_norm() : 0;
   const auto loss_bound = losses_.exceeded(loss), norm_bound = norms_.exceeded(norm);
-  bool moves_on = true;  // what is saved from here on is of weights from before the spike
+  bool moves_on = true;  // false: the weights stay spiked, so the next interval keeps the beginning of this one
   if (!loss_bound && !norm_bound) {
     if (std::isfinite(loss)) losses_.add(loss);
     if (norm > 0) norms_.add(norm);

@@ -19,7 +19,8 @@ void end_failed(Supervisor& supervisor, Exit code, const std::string& message) {
 }  // namespace
 
 Exit train(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Trial* trial) {
-  if (trial == nullptr) heed_interrupts(communicator.rank(), "stopping after this step, with a checkpoint");
+  heed_interrupts(communicator.rank(), trial == nullptr ? "stopping after this step, with a checkpoint"
+                                                        : "stopping after this step; nothing is kept");
   try {
     TrainingJob job(communicator, supervisor, config, trial);
     const Exit code = job.run();

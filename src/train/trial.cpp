@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/trial.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 #include "core/log.hpp"
 #include "train/train.hpp"
@@ -13,13 +18,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
+void remove_folder(const fs::path& folder) {
+  std::error_code failed;
+  constexpr int most_tries = 3;  // the thread that writes heartbeats may add a file meanwhile
+  for (int i = 0; i < most_tries; ++i) {
+    fs::remove_all(folder, failed);
+    if (!failed) return;
+  }
+}
+
+/// Removes what trials of this host left whose process was killed.
+void remove_abandoned(const fs::path& above, const std::string& prefix) {
+  std::vector<fs::path> found;
+  std::error_code failed;
+  for (fs::directory_iterator at(above, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const std::string number = name.substr(prefix.size());
+    if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto process = static_cast<pid_t>(std::strtol(number.c_str(), nullptr, 10));
+    if (::kill(process, 0) != 0 && errno == ESRCH) found.push_back(at->path());
+  }
+  std::for_each(found.begin(), found.end(), remove_folder);
+}
+
 /// In the nearest folder above the run directory that is there: the file system is that of the run.
-std::string scratch_folder(const std::string& output) {
+std::string scratch_folder(const std::string& output, const std::string& host) {
   fs::path above = output.empty() ? fs::path("runs") : fs::path(output);
   std::error_code none;
   while (!above.empty() && !fs::is_directory(above, none)) above = above.parent_path();
   if (above.empty()) above = ".";
-  return (above / fmt::format(".trial-run-{}", getpid())).string();
+  const std::string prefix = fmt::format(".trial-run-{}-", host);
+  remove_abandoned(above, prefix);
+  return (above / fmt::format("{}{}", prefix, getpid())).string();
 }
 
 }  // namespace
@@ -40,23 +71,19 @@ TrainConfig without_results(TrainConfig config) {
 
 Exit run_trial(Communicator& communicator, Supervisor& supervisor, const TrainConfig& config, Trial& trial) {
   std::string folder;
-  if (communicator.rank() == 0) folder = scratch_folder(config.output.folder);
+  if (communicator.rank() == 0) folder = scratch_folder(config.output.folder, communicator.host());
   communicator.broadcast(folder, "name of the trial run's folder");
   log::set_level(log::Level::warn);  // its lines would look like a run's
   TrainConfig own = config;
   own.output.folder = folder;
   own.checkpoint.folder = folder + "/checkpoints";
-  const auto clean = [&] {
-    std::error_code none;
-    if (communicator.rank() == 0) fs::remove_all(folder, none);
-  };
   try {
     const Exit code = train(communicator, supervisor, own, &trial);
     communicator.barrier("end of the trial run");
-    clean();
+    if (communicator.rank() == 0) remove_folder(folder);
     return code;
   } catch (...) {
-    clean();
+    remove_folder(folder);  // on any rank: this one ends the job, and the others with it
     throw;
   }
 }

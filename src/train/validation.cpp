@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "core/text.hpp"
+#include "metrics/console.hpp"
 #include "train/training_job.hpp"
 
 namespace convoy {
@@ -49,13 +50,13 @@ void Validation::run(LoopState& state) {
   const double top1 = record.counters[Counter::top1];
   const bool counted_in = counts(state), best = counted_in && top1 > checkpointing.best_top1;
   if (counted_in) checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
-  log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}, {}, {:.1f} s", record.epoch,
+  log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}, {}, {:.1f} s{}", record.epoch,
             job_.average.of_it(), top1, record.count(Counter::top1), record.images,
             record.k > 1 ? fmt::format("top{} {:.2f} %, ", record.k, record.counters[Counter::topk]) : std::string(),
             record.counters[Counter::loss],
             counted_in ? fmt::format("best {:.2f} %", checkpointing.best_top1)
                        : "not due by --val-interval, so best.h5, --patience and plateau leave it out",
-            record.seconds);
+            record.seconds, tell_part(record));
   if (!counted_in) return;
   Index& since_best = checkpointing.validations_since_best;
   since_best = best ? 0 : since_best + 1;

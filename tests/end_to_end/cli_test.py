@@ -104,8 +104,8 @@ def wrong_usage():
         check(f"{path}:4: learning = 1 (unknown key in a phase)" in err, "unknown key in a phase, with its line")
     _, err = call("train", "--synthetic", "--lr", "-1", expect=2)
     check("--lr -1 ('-1' is out of range); allowed: > 0" in err, "value out of range")
-    _, err = call("train", "--synthetic", "--model", "resnet51", expect=2)
-    check("unknown model 'resnet51'; did you mean 'resnet50'?" in err, "nearest network")
+    _, err = call("train", "--synthetic", "--model", "resnett50", expect=2)
+    check("unknown model 'resnett50'; did you mean 'resnet50'?" in err, "nearest network")
     _, err = call("bench", "disk", expect=2)
     check("it is one of compute, scaling, io, comm" in err, "unknown benchmark")
     _, err = call("inspect", "data", "/nowhere", expect=3)
@@ -134,6 +134,19 @@ def odd_files():
         done = subprocess.run([PREPROCESS, "cifar10", "--source", "/dev/zero", "--out", f"{folder}/out"], capture_output=True, text=True,
                               timeout=20, check=False)
         check(done.returncode == 3 and "pipe, socket or device" in done.stderr, "a device is no archive")
+        os.mkdir(f"{folder}/run")
+        job = ["train", "--synthetic", "--model", "lenet", "--batch-size", 8, "--synthetic-samples", 16, "--skip-eval", "--threads", 1, "--epochs", 2, "--output-dir", f"{folder}/run"]
+        os.mkfifo(f"{folder}/run/log.txt")
+        _, err = call(*job, expect=3)
+        check("log.txt' (it is a named pipe, and must be a file); remove it" in err, "a pipe is no log")
+        os.remove(f"{folder}/run/log.txt")
+        for name in ("summary.csv.tmp", "metrics.jsonl", "excluded-hosts", "monitor.jsonl"):
+            os.mkfifo(f"{folder}/run/{name}")
+        call(*job, "--max-steps", 1)
+        os.remove(f"{folder}/run/metrics.jsonl")
+        os.mkfifo(f"{folder}/run/metrics.jsonl")
+        _, err = call(*job, "--resume", "auto")
+        check("metrics.jsonl' (it is a named pipe, and must be a file); remove it. The run continues without this file" in err, "nor a log of metrics")
         os.rename(f"{folder}/pipe", f"{folder}/train-00000-of-00001.h5")
         for words in ([PREPROCESS, "verify", folder], [CONVOY, "inspect", "data", folder]):
             done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
@@ -292,7 +305,13 @@ def artifacts():
         call("train", "--data", data, "-m", "lenet", "-b", 10, "--max-steps", 2, "--threads", 1, "-o", out, "--quiet",
              "--image-size", 28, "--resume", "auto", ranks=2)
         text, _ = call("status", out)
-        check("stopped by --max-steps 2 before the end of the run" in text and "finished" not in text, "status of a part of a run")
+        check("stopped by --max-steps 2 at step 2 of " in text and "finished" not in text, f"status of a part of a run: {text}")
+        for path in (f"{out}/state.json", f"{out}/attempts/0001.end.json"):
+            with open(path, encoding="utf-8") as file:
+                ended = json.load(file)
+            check((ended["result"], ended["exit"]) == ("limited", 0), f"{os.path.basename(path)} says that it is limited: {ended['result']}")
+        text, _ = call("status", "--after", 0, "--attempts-before", 0, "--resubmissions", 9, out)
+        check(text == "", "a job script does not submit it again")
         text, _ = call("summary", out)
         check(" stopped" in text and "finished" not in text, "summary of a part of a run")
         with open(f"{out}/metrics.jsonl", encoding="utf-8") as file:
@@ -342,8 +361,8 @@ def models():
     for words, text in ((("resnet50", "--num-layers", 18), "--num-layers 18 adds a depth to 'resnet50'"), (("--num-layers", 50), "give its name"),
                         (("resnet50_v2", "--resnet-version", "v1"), "'resnet50_v2' is a network with resnet-version v2")):
         check(text in call("models", *map(str, words), expect=2)[1], text)
-    _, err = call("models", "resnet51", expect=2)
-    check("unknown model 'resnet51'; did you mean 'resnet50'" in err, "an unknown network")
+    _, err = call("models", "regnet_y_4gf", expect=2)
+    check("unknown model 'regnet_y_4gf'; networks of this family are regnet_y_400mf, " in err, "an unknown network: one of another number was not meant")
 
 
 def names():

@@ -53,6 +53,18 @@ def other_sets(work):
         said = run(ranks, "evaluate", "--checkpoint", model, "--data", f"{work}/{name}", "--threads", 1, *words)
         return json.loads([line for line in said[0].splitlines() if line.startswith("{")][-1]), said[0] + said[1]
 
+    for ranks, images in ((1, 5), (3, 15)):
+        result, said = evaluated(ranks, "animals", "--batch-size", 5, "--limit-val-batches", 1)
+        check((result["partial"], result["images"], result["split_images"]) == (True, images, 24) and
+              f"; of a part of the split: {images} of its 24 images (--limit-val-batches)" in said, f"{ranks} ranks: a part of the split is marked: {result}")
+    result, said = evaluated(3, "animals", "--batch-size", 5, "--limit-val-batches", 2)
+    check("partial" not in result and "a part of the split" not in said, "a limit that takes the whole split marks nothing")
+    out, _ = train(1, f"{work}/part", "--data", data, "--model", "resnet8", "--batch-size", 8, "--epochs", 1, "--eval-batch-size", 5, "--limit-val-batches", 1)
+    record = records(f"{work}/part", "val")[-1]
+    check((record["partial"], record["images"], record["split_images"]) == (True, 5, 24) and "; of a part of the split: 5 of its 24 images" in out, f"by train, too: {record}")
+    with open(f"{work}/part/summary.csv", encoding="utf-8") as file:
+        check([row["val_partial"] for row in csv.DictReader(file)] == ["1"], "and in summary.csv")
+
     prepare(work, "fewer", {"dog": "dog", "emu": "emu"})
     prepare(work, "more", {"ant": "ant", **same})
     for ranks in (1, 3):
@@ -85,9 +97,9 @@ def other_sets(work):
               f"{ranks} ranks: the model's mean and deviation, loss {expected['loss']:.3f}")
     for ranks in (1, 3):
         err = run(ranks, "evaluate", model, "--data", f"{work}/dark", "--rgb-mean", "1,2", expect=2)[1]
-        check("the means and standard deviations have 2 and 3 values, but the images of " in err and "holds images of 2" not in err, f"--rgb-mean of other channels, {ranks} ranks")
+        check("normalised with 2 means and 3 standard deviations, but the images of " in err and "holds images of 2" not in err, f"--rgb-mean of other channels, {ranks} ranks")
     err = train(3, f"{work}/no", "--data", data, "--model", "resnet8", "--rgb-mean", "1,2", expect=2)[1]
-    check("the means and standard deviations have 2 and 3 values, but the images of " in err and "holds images of" not in err, "train says the same")
+    check("normalised with 2 means and 3 standard deviations, but the images of " in err and "holds images of" not in err, "train says the same")
     check(abs(evaluated(1, "dark", *own)[0]["loss"] - expected["loss"]) > 0.1, "which is not the loss with the set's")
     tables = []
     for source in ("dark", "dark.in"):

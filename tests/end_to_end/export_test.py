@@ -181,6 +181,7 @@ def averages(work):
     check(tensors(mean, "optimiser") == {}, "without optimiser state")
     text = alone("inspect", "checkpoint", mean)
     check("epoch-0001.h5" in text and "average_of" in text, "inspect tells of what it is the mean")
+    check("sync          none: a mean of 3 models" in text and "gradients" not in text, "and of no way to keep replicas alike")
     run(2, "evaluate", mean, "--data", data, "--threads", 1)
     path, _ = export(work, mean, "mean.onnx")
     check(Model(path).tensors["fc.weight"].tobytes() == tensors(mean)["fc.weight"].tobytes(), "export takes it")

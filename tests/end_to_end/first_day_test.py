@@ -91,7 +91,7 @@ def summaries(work):
     check(len(names) == len(set(names)) and {"name", "momentum", "ema-decay"} <= set(names), "no name twice")
     done = subprocess.run([CONVOY, "summary", f"{work}/runs"], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
-    note = re.match(r"(\d+) more options differ and are left out, --format csv has all: (.*)$", lines[-1])
+    note = re.match(r"(\d+) more options differ, but the table has no room for them; --format csv prints all: (.*)$", lines[-1])
     shown = lines[0].split()
     check(max(map(len, lines[:-1])) <= max(160, len(work) + 150) and "name" in note.group(2).split(", "), "a text has what fits")
     check(len(shown) + int(note.group(1)) == len(names) and set(shown) | set(note.group(2).split(", ")) == set(names), "and names what doesn't")

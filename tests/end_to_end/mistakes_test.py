@@ -27,6 +27,8 @@ MISTAKES = [
     ("no val split", 0, f"train --data only-train {SMALL}", 0, "no val split", "nothing is evaluated", "--val-data"),
     ("more ranks than images", 3, f"train --data tiny {SMALL}", 2, "3 replicas share 2 training images", "would never see one", "start fewer ranks"),
     ("a batch larger than the set", 0, f"train --data set --model lenet --image-size 28 --batch-size 1000 --threads 1 --max-steps 1", 0, "the batch of 1000", "larger than the set", "lower --batch-size"),
+    ("drawing more than the set has", 0, "train --data set --model lenet --image-size 28 --batch-size 1000 --threads 1 --max-steps 1 --epoch-mode resample", 0,
+     "a step draws 1000 images from a set of ", "times on average", "lower --batch-size"),
     ("a crop that is larger than the image", 0, "train --data set --model lenet --crop window --image-size 64 --max-steps 1", 2, "64x64", "32x32", "--image-size"),
     ("--scaled-decoding of pixels", 0, f"train --data set --crop resized --scaled-decoding {SMALL}", 0, "--scaled-decoding has no effect", "holds pixels", "drop it"),
     # Options.

@@ -83,6 +83,16 @@ with work_folder() as work:
     check((about["network"], about["variant"]) == (f"{name} (changed)",) * 2 and f"changed.onnx: {name} (changed) of " in said, "and marked in an export")
     run(1, "export", last(f"{work}/shown"), "--output", f"{work}/shown.onnx")
     check("changed" not in Model(f"{work}/shown.onnx").metadata["network"], "as the shown one isn't")
+    # As shipped networks are listed, files are: a file of layers with the usual input of small images, a graph with its own.
+    table = subprocess.run([CONVOY, "models", "--format", "csv", "resnet8", shown, f"{work}/shown.onnx"], capture_output=True, text=True, check=True).stdout.splitlines()
+    named, by_file, by_graph = (line.split(",")[1:] for line in table[1:])
+    check(len(table) == 4 and named[:4] == by_file[:4] and by_graph[0] < named[0] and by_graph[2:4] == ["16 x 16 x 3", "5"], f"models lists files: {table}")
+    large = subprocess.run([CONVOY, "models", "--format", "csv", shown, "--image-size", "64", "--classes", "7"], capture_output=True, text=True, check=True).stdout
+    check(",64 x 64 x 3,7," in large, f"with another input: {large}")
+    wrong = subprocess.run([CONVOY, "models", shown, "--resnet-version", "v2"], capture_output=True, text=True, check=False)
+    check(wrong.returncode == 2 and "describes its network; leave the options of networks out" in wrong.stderr, "not with the options of networks")
+    gone = subprocess.run([CONVOY, "models", f"{work}/none.cfg"], capture_output=True, text=True, check=False)
+    check(gone.returncode == 2 and "none.cfg" in gone.stderr and "No such file" in gone.stderr, f"a file that is not there: {gone.stderr}")
     # What a network can take is judged by the size of this run's images, not by a usual one; and a file's name is free.
     write(f"{work}/large.net", "name = vgg16\n[network]\nc = convolution out=8 stride=8\np = pool mode=average kernel=32 stride=32\n"
           "flatten = flatten\nfc = linear out=classes\n")

@@ -61,7 +61,9 @@ def foretell(work, samples=2560):
 def forecasts(work):
     error, later, samples = foretell(work)
     check(max(error, later) < 60, "forecasts say what will come, on a machine that other tests may use too")
-    out, _ = train(2, f"{work}/short", *JOB, "--synthetic-samples", samples, "--epochs", 9, "--time-limit", 12, expect=None)
+    hasty = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
+    out, _ = train(2, f"{work}/short", *JOB, "--synthetic-samples", samples, "--epochs", 9, "--time-limit", 12, expect=None, env=hasty)
+    check(out.count("mpirun kills the ranks 0 s after it has handed SIGTERM or Ctrl-C on") == 1, "a run says once that its launcher leaves it no time")
     too_short = "more job" in out and re.search(r"ask for 00:0\d:00", out) is not None
     check("is enough for the whole run" in out or too_short, "a run says what its time limit means")
 
@@ -113,8 +115,13 @@ def statuses(work):
             json.dump({**state, "pid": ended.pid, "updated": time.time()}, file)
         code, text = status(folder)
     check(code == 75 and "ended without a record of its end" in text, f"status of a run whose process nobody has buried: {code}" + ("" if code == 75 else text))
+    check("process " in text and " of rank 0 is gone" in text and len(re.findall(r"rank [01] on \S+: last heartbeat \S+ ago in ", text)) == 2,
+          f"and what is known of its end: {text}")
     code, text = status(folder, "--after", "137")
     check(code == 75 and "it continues" in text, "what follows: submit it again")
+    text = status(folder)[1]
+    check("its launcher ended with code 137 (128 + signal 9)" in text, f"the launcher's code is remembered: {text}")
+    check(json.loads(status(folder, "--json")[1])["launcher_code"] == 137, "as JSON, too")
 
 
 def is_rank(pid, folder):

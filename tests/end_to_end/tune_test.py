@@ -3,8 +3,10 @@
 import csv
 import os
 import re
+import signal
+import subprocess
 
-from runner import check, records, run, train, work_folder
+from runner import CONVOY, check, records, run, train, work_folder
 
 DATA = ["--synthetic", "--synthetic-size", 16, "--synthetic-samples", 640, "--synthetic-classes", 4, "--model", "resnet8", "--seed", 5, "--threads", 1]
 JOB = [*DATA, "--sync", "gradients", "--global-batch", 32]
@@ -24,8 +26,10 @@ def table(folder):
 
 def check_test(work):
     # With 60 steps the place where the loss falls fastest was 0.4, 1 or 8, as rounding has it; with 200 it is 0.08 to 0.1.
-    said, _ = tune(2, f"{work}/two", "--steps", 200, "--reproducible", "--lr", 0.3, "--lr-schedule", "cosine")
+    said, progress = tune(2, f"{work}/two", "--steps", 200, "--reproducible", "--lr", 0.3, "--lr-schedule", "cosine")
     check("ignores --lr, --lr-schedule\n" in said, "it names the options that have no effect")
+    told = re.findall(r"^step (\d+) of 200: learning rate \S+, loss \S+$", progress, re.M)
+    check(told[:3] == ["1", "20", "40"] and len(told) <= 11, f"it tells its progress: {told}")
     rows = table(f"{work}/two")
     check(abs(rows[0]["lr"] / 1e-5 - 1) < 1e-4 and [row["step"] for row in rows] == list(range(1, len(rows) + 1)), "it begins at a 10,000th of the usual rate")
     steps = [b["lr"] / a["lr"] for a, b in zip(rows, rows[1:])]
@@ -53,6 +57,30 @@ def check_test(work):
     check(last["suggested"] < 0.8 * last["low"], f"the suggested rate learns, a thousandth of it hardly: {last}")
 
 
+def check_ends(work):
+    """However it ends, no folder is left; those of processes that are gone are removed."""
+    for name, number in (("interrupted", signal.SIGINT), ("ended", signal.SIGTERM), ("killed", signal.SIGKILL)):
+        os.makedirs(f"{work}/{name}")
+        job = [CONVOY, "tune", "lr", *JOB, "--steps", 100000, "--from-lr", 1e-6, "--to-lr", 2e-6, "--output-dir", f"{work}/{name}/run"]
+        with subprocess.Popen([str(word) for word in job], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as test:
+            line = test.stderr.readline()
+            while not line.startswith("step 1 of"):
+                line = test.stderr.readline()
+            check([entry.startswith(".trial-run-") for entry in os.listdir(f"{work}/{name}")] == [True], "its folder is beside the run directory")
+            test.send_signal(number)
+            said = test.communicate(timeout=30)[1]
+        if number == signal.SIGKILL:
+            check(len(os.listdir(f"{work}/{name}")) == 1, "a killed process can't remove its folder")
+            tune(1, f"{work}/{name}", "--steps", 20)
+        else:
+            check(test.returncode == 75 and "nothing is kept" in said, f"{name}: code {test.returncode}: {said}")
+        check(not [entry for entry in os.listdir(f"{work}/{name}") if entry.startswith(".trial")], f"{name}: nothing is left")
+    # An error of one rank that is not rank 0.
+    os.makedirs(f"{work}/failed")
+    run(2, "tune", "lr", *JOB, "--steps", 50, "--output-dir", f"{work}/failed/run", "--inject-fault", "throw@1@3", expect=1)
+    check(os.listdir(f"{work}/failed") == [], "an error of rank 1: nothing is left")
+
+
 def check_refusals(work):
     for words, parts in [
         (["--resume", "auto"], ["--resume has no effect on 'tune lr'", "--weights"]),
@@ -71,6 +99,7 @@ def check_refusals(work):
 def main():
     with work_folder() as work:
         check_test(work)
+        check_ends(work)
         check_refusals(work)
 
 

@@ -83,7 +83,9 @@ def evaluation(folder, state, checkpoint):
     words = ("--model", "resnet8", "--rgb-mean", "110,120,130", "--rgb-std", "60,55,50", "--image-size", 16, "--resize", 16)
     rows = []
     for path, more in ((checkpoint, words[2:]), (f"{folder}/plain.pth", words)):
-        out = run(2, "predict", path, f"{folder}/pictures", "--threads", 1, "--format", "json", "--topk", CLASSES, *more)[0]
+        out, err = run(2, "predict", path, f"{folder}/pictures", "--threads", 1, "--format", "json", "--topk", CLASSES, *more)
+        assumed = err.count("plain.pth' doesn't tell how images become its input; assumed: files, short side resized to 16, centre crop of 16x16; mean 110.00 120.00 130.00, deviation 60.00 55.00 50.00")
+        check(assumed == (0 if path == checkpoint else 1), f"predict says once what it assumes of the input: {err}")
         rows.append([[(c["class"], c["probability"]) for c in json.loads(line)["classes"]] for line in out.splitlines()])
     check(len(rows[0]) == 12 and rows[0] == rows[1], "predict: the same classes and probabilities as the checkpoint's")
 
@@ -199,7 +201,7 @@ def network(folder):
         _, err = train(3, f"{folder}/no", *synthetic(), *set_words, "--weights", path, *job, expect=3)
         check(f"'{path}' (safetensors) takes images of {theirs}, and this resnet20 v1 takes images of {own}; if a data set has the latter, prepare it again with --color" in err, f"train: a file of {theirs}")
         err = evaluated(3, path, *set_words, "--model", "resnet20", expect=3)
-        check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "the means and standard" not in err, f"evaluate: a file of {theirs}")
+        check(f"'{path}' takes images of {theirs}, and " in err and f"holds images of {own}; prepare the set with --color" in err and "would be normalised" not in err, f"evaluate: a file of {theirs}")
     data = f"{folder}/grey-set"
     run(1, "synthetic", "--samples", 10, "--val-samples", 6, "--image-size", 16, "--classes", CLASSES, "--channels", 1, "--partitions", 1, "--out", data, program=PREPROCESS)
     err = run(1, "predict", f"{folder}/deep.safetensors", data, "--model", "resnet20", expect=3)[1]

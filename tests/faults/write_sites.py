@@ -56,7 +56,7 @@ SITES = {
     "src/run/state_file.cpp": (1, "goes_on, each_call_alone"),
     "src/run/liveness_monitor.cpp": (1, "goes_on; stall_test.py"),
     "src/run/excluded_hosts.cpp": (1, "others"),
-    "src/run/observe.cpp": (2, "others"),
+    "src/run/observe.cpp": (3, "others"),
     "src/run/supervisor.cpp": (3, "goes_on; stall_test.py"),
     "preprocess/images/folder_lock.cpp": (2, "images"),
     "preprocess/spill/journal.cpp": (7, "images"),

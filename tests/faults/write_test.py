@@ -5,6 +5,7 @@ Usage: write_test.py CASE."""
 import collections
 import concurrent.futures
 import glob
+import json
 import os
 import shutil
 import subprocess
@@ -304,6 +305,15 @@ def others(work):
         for error, reason in REASONS.items():
             code, said = run(ask, [f"{call}:failed-launches:{error}:0"])
             expect(code not in (0, 75) and reason in said and "failed-launches" in said, f"count of launches, {call}, {error}: code {code}, not started again", said)
+    with open(f"{run_folder}/state.json", encoding="utf-8") as file:
+        state = json.load(file)
+    with open(f"{run_folder}/state.json", "w", encoding="utf-8") as file:
+        json.dump({**state, "result": "running"}, file)
+    os.remove(f"{run_folder}/attempts/0001.end.json")
+    for call in ("open", "write", "rename"):
+        for error, reason in REASONS.items():
+            code, said = run(["status", run_folder, "--after", 137, "--attempts-before", 0], [f"{call}:0001.launcher:{error}:0"])
+            expect(code == 75 and reason in said and "will not know the launcher's code" in said, f"code of a launcher, {call}, {error}: code {code}, it continues", said)
 
 
 def synthetic(work):

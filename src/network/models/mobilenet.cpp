@@ -42,7 +42,7 @@ class Width {
     const std::string text = spec.option(width_option);
     if (!text.empty()) factor_ = std::strtod(text.c_str(), nullptr);
     if (!(factor_ > 0))
-      fail(Exit::usage, "the width multiplier is {} (it must be above 0); 1 is the published width", text);
+      fail(Exit::usage, "--width-mult {} is not possible (a width is above 0); give 1 for the published width", text);
   }
   Index operator()(Index channels) const { return multiple_of_8(factor_ * static_cast<double>(channels)); }
   /// Of a layer that narrow networks leave as it is.

@@ -58,17 +58,16 @@ std::optional<Form> find_form(const std::string& model) {
   return found != others.end() ? std::optional(found->second) : std::nullopt;
 }
 
-/// v1: stride in the first convolution of a block (He et al. 2015). v1.5: in the 3x3 of a bottleneck (torchvision). v2:
+/// v1: stride in the first convolution of a block (He et al. 2015). v1.5: in the 3x3 of a bottleneck (torchvision), so
+/// for basic blocks it is v1. v2:
 /// pre-activation (He et al. 2016), stride in the 3x3 as in TensorFlow's and MXNet's models.
 std::string version_of(const GraphSpec& spec, BlockKind kind) {
   const bool bottleneck = kind == BlockKind::bottleneck;
   std::string version = spec.option("resnet-version");
   if (version.empty()) return bottleneck ? "v1.5" : "v1";
-  if (version == "v1" || version == "v2" || (version == "v1.5" && bottleneck)) return version;
-  if (version == "v1.5")
-    fail(Exit::usage, "{} has no version v1.5 (its blocks have no 1x1 convolution to move the stride from); use v1",
-         spec.model);
-  fail(Exit::usage, "{} has no version '{}'; use v1, {}v2", spec.model, version, bottleneck ? "v1.5 or " : "or ");
+  if (version == "v1.5" && !bottleneck) return "v1";  // no 1x1 convolution to move the stride from: the same network
+  if (version == "v1" || version == "v1.5" || version == "v2") return version;
+  fail(Exit::usage, "{} has no version '{}'; use v1, v1.5 or v2", spec.model, version);
 }
 
 bool has_small_stem(const GraphSpec& spec) {

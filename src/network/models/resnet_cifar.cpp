@@ -22,8 +22,9 @@ std::string version_of(const GraphSpec& spec, BlockKind kind) {
   const bool bottleneck = kind == BlockKind::bottleneck;
   std::string version = spec.option("resnet-version");
   if (version.empty()) return bottleneck ? "v2" : "v1";
-  if (version == "v1" || version == "v2" || (version == "v1.5" && bottleneck)) return version;
-  fail(Exit::usage, "{} has no version '{}'; use v1, {}v2", spec.model, version, bottleneck ? "v1.5 or " : "or ");
+  if (version == "v1.5" && !bottleneck) return "v1";  // the same network: see resnet.cpp
+  if (version == "v1" || version == "v1.5" || version == "v2") return version;
+  fail(Exit::usage, "{} has no version '{}'; use v1, v1.5 or v2", spec.model, version);
 }
 
 /// He et al. 2015 and 2016 for 32x32 images: three stages of n blocks, depth 6n+2 (basic) or 9n+2 (bottleneck).

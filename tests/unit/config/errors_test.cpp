@@ -108,7 +108,7 @@ const Case cases[] = {
      "--inject-fault burn@1@2 ('burn@1@2' names no known fault); allowed: throw, nan, spike, stall, slow-data, "
      "slow-compute, flip-convolution, flip-memory or flip-sum, then @RANK@STEP[@SECONDS]"},
     {"two_configs", "--config a --config b", "", "two configuration files are given ('a' and 'b'); give one"},
-    {"model", "--model resnet55", "", "unknown model 'resnet55'; did you mean 'resnet50'?"},
+    {"model", "--model resnett50", "", "unknown model 'resnett50'; did you mean 'resnet50'?"},
 
     {"key", "--config f.cfg", "epochs = 3\n\nbacth-size = 4\n",
      "f.cfg:3: bacth-size = 4 (unknown key 'bacth-size'); did you mean 'batch-size'?"},

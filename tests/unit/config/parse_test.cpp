@@ -177,6 +177,8 @@ TEST(Parse, networks_by_other_programs_names) {
   EXPECT_EQ(train_error("--network mobilenet_v3_larg"),
             "unknown model 'mobilenet_v3_larg'; did you mean 'mobilenet_v3_large'?");
   EXPECT_EQ(train_error("--network regnety_400mf"), "unknown model 'regnety_400mf'; did you mean 'regnet_y_400mf'?");
+  EXPECT_EQ(train_error("--network resnet51").find("unknown model 'resnet51'; networks of this family are resnet"), 0U)
+      << "another number is no typing error";
   EXPECT_EQ(train_error("--network regnety_008").rfind("unknown model 'regnety_008'; ", 0), 0U) << "not torchvision's";
   EXPECT_EQ(train_error("--network swin_t"), "unknown model 'swin_t'; 'convoy models' lists the networks");
 }

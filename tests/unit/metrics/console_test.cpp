@@ -91,9 +91,9 @@ TEST(EpochTable, JoinsTrainingAndValidationOfAnEpoch) {
   EXPECT_EQ(
       table.csv(),
       "epoch,step,images,seconds,hours,loss,top1,lr,val_loss,val_top1,val_top5,images_per_sec,data_time,compute_time,"
-      "comm_time,limit\n"
-      "1,50,500,1800,0.500000,2.5,20,0.1,,,,0.2777777777777778,0,0,0,data\n"
-      "2,100,500,1800,1.100000,1.25,60,0.05,1.5,40,75,0.2777777777777778,0,0,3,comm\n");
+      "comm_time,limit,val_partial\n"
+      "1,50,500,1800,0.500000,2.5,20,0.1,,,,0.2777777777777778,0,0,0,data,\n"
+      "2,100,500,1800,1.100000,1.25,60,0.05,1.5,40,75,0.2777777777777778,0,0,3,comm,0\n");
 }
 
 }  // namespace

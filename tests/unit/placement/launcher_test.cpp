@@ -17,8 +17,10 @@ using testing::HasSubstr;
 class LauncherTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_SIZE",
-                             "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PBS_NODEFILE"}) {
+    for (const char* name :
+         {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
+          "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PBS_NODEFILE", "OMPI_MCA_odls_base_sigkill_timeout",
+          "PRTE_MCA_odls_base_sigkill_timeout", "CONVOY_JOB_SCRIPT"}) {
       unsetenv(name);
     }
   }
@@ -50,6 +52,21 @@ TEST_F(LauncherTest, MpirunGoesBeforeTheSlurmJobAroundIt) {
   EXPECT_EQ(mpirun.size, 4);
   EXPECT_EQ(lonely_worlds(mpirun, 4), "");
   EXPECT_EQ(lonely_worlds({"mpirun", "OMPI_COMM_WORLD_SIZE", 0, 1}, 1), "");
+}
+
+TEST_F(LauncherTest, MpirunKillsBeforeALongStepAndACheckpointAreDone) {
+  const Launcher mpirun = read({{"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(hasty_launcher(mpirun, 0.9), "");
+  EXPECT_THAT(hasty_launcher(mpirun, 7.2), HasSubstr("kills the ranks 1 s after"));
+  EXPECT_THAT(hasty_launcher(mpirun, 7.2), HasSubstr("takes about 7.2 s to stop"));
+  EXPECT_THAT(hasty_launcher(mpirun, 7.2), HasSubstr("OMPI_MCA_odls_base_sigkill_timeout=9"));
+  setenv("OMPI_MCA_odls_base_sigkill_timeout", "9", 1);
+  EXPECT_EQ(hasty_launcher(mpirun, 7.2), "");
+  EXPECT_THAT(hasty_launcher(mpirun, 9.5), HasSubstr("kills the ranks 9 s after"));
+  EXPECT_EQ(hasty_launcher({"srun", "SLURM_STEP_NUM_TASKS", 0, 2}, 99), "") << "Slurm's own time, KillWait, counts";
+  EXPECT_EQ(hasty_launcher({}, 99), "");
+  setenv("CONVOY_JOB_SCRIPT", "slurm/resnet50.sh", 1);
+  EXPECT_EQ(hasty_launcher(mpirun, 99), "") << "it hands SIGTERM on as SIGUSR1";
 }
 
 TEST_F(LauncherTest, SrunWithoutPmix) {

@@ -95,6 +95,10 @@ TEST(ExcludedHosts, TakeNoNameThatALauncherMayHaveHandedOn) {
   EXPECT_EQ(node_of("n1"), "") << "mpirun in the batch script of n0";
   setenv("SLURM_STEP_NUM_TASKS", "2", 1);
   EXPECT_EQ(node_of("gpu-7"), "n0.cluster.local") << "as srun says of each task";
+  setenv("MPI_LOCALNRANKS", "1", 1);
+  EXPECT_EQ(node_of("gpu-7"), "") << "Hydra hands mpiexec's on";
+  EXPECT_EQ(node_of("n0"), "n0.cluster.local");
+  unsetenv("MPI_LOCALNRANKS");
   unsetenv("SLURM_STEP_NUM_TASKS");
   unsetenv("SLURMD_NODENAME");
 }

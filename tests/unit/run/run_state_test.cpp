@@ -54,6 +54,23 @@ TEST(RunState, TheRankThatFailedFirstCounts) {
   EXPECT_EQ(state.rank, 2);
 }
 
+TEST(RunState, OfAJobThatAnOptionEndedIsLimitedWhateverVersionWroteIt) {
+  EXPECT_EQ(result_of(Exit::ok, "--max-steps 9"), Result::limited);
+  EXPECT_EQ(result_of(Exit::ok, "SIGTERM"), Result::finished) << "too late to stop anything";
+  EXPECT_EQ(result_of(Exit::stopped, "SIGTERM"), Result::stopped);
+  const TempFolder folder;
+  RunState state = some_state();
+  state.step = 9;
+  state.steps = 30;
+  state.stop = "--max-steps 9";
+  state.result = Result::finished;
+  write(folder / "state.json", to_text(state));
+  EXPECT_EQ(read_run_state(folder.path())->result, Result::limited);
+  std::filesystem::create_directory(folder / "attempts");
+  write(folder / "attempts/0003.end.json", R"({"result": "finished", "exit": 0})");
+  EXPECT_EQ(read_run_state(folder.path())->result, Result::limited);
+}
+
 TEST(RunState, AnEmptyOneIsMadeUpFromTheNewestAttempt) {
   const TempFolder folder;
   write(folder / "state.json", "");

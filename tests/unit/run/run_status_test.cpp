@@ -77,6 +77,35 @@ TEST(RunStatusTest, EndsAreTakenAtTheirWord) {
   EXPECT_EQ(decide(failed, {.now = 9999}).exit, 3);
 }
 
+TEST(RunStatusTest, AJobThatAnOptionEndedIsNeitherFinishedNorSubmittedAgain) {
+  RunState limited = ended_state(Result::limited, Exit::ok);
+  limited.stop = "--max-steps 50";
+  EXPECT_EQ(decide(limited, {.now = 9999}).status, RunStatus::stopped);
+  EXPECT_EQ(decide(limited, {.now = 9999}).exit, 0);
+  EXPECT_EQ(decide(limited, {.now = 9999}).text,
+            "stopped by --max-steps 50 at step 150 of 1000; continue with --resume auto");
+  for (const int code : {0, 1, 75, 137}) {
+    const RequeueDecision next = decide_requeue(&limited, {}, code);
+    EXPECT_EQ(next.exit, 0) << code;
+    EXPECT_NE(next.text.find("stopped by --max-steps 50 at step 150 of 1000"), std::string::npos) << next.text;
+  }
+}
+
+TEST(RunStatusTest, WhatIsKnownOfAKilledRunIsSaid) {
+  RunState state = running_state();
+  EXPECT_EQ(decide(state, {.now = 1100}).text,
+            "ended without a record of its end, last update 0:01:40 ago; submit it again to continue");
+  state.stop = "SIGTERM";
+  EXPECT_EQ(
+      decide(state, {.now = 1100, .process = Presence::gone, .launcher_code = 137}).text,
+      "ended without a record of its end (it had been asked to stop (SIGTERM); its launcher ended with code 137 (128 + "
+      "signal 9); process 5 of rank 0 is gone), last update 0:01:40 ago; submit it again to continue");
+  state.stop.clear();
+  EXPECT_NE(decide(state, {.now = 1100, .job = Job::gone, .launcher_code = 1})
+                .text.find("(its launcher ended with code 1; the scheduler no longer has job 17)"),
+            std::string::npos);
+}
+
 TEST(RequeueDecisionTest, KilledRunsAreSubmittedAgain) {
   const RunState state = running_state();
   for (const int code : {1, 75, 129, 137, 138, 143, 205, 254}) {

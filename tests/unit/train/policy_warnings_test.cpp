@@ -74,6 +74,19 @@ TEST(OptionWarnings, OfEndsAboveThePeak) {
   EXPECT_EQ(warned(config), "");
 }
 
+TEST(OptionWarnings, OfMilestonesInTheWarmUp) {
+  TrainConfig config;
+  config.optimiser.schedule.decay = Decay::multistep;
+  config.optimiser.schedule.step_epochs = {30, 60};
+  config.optimiser.schedule.warmup_epochs = 5;
+  EXPECT_EQ(warned(config), "");
+  config.optimiser.schedule.step_epochs = {3, 60};
+  EXPECT_TRUE(says(warned(config), "--lr-step-epochs 3 lies within the warm-up (--warmup-epochs 5)"));
+  EXPECT_TRUE(says(warned(config), "add the warm-up to each of them"));
+  config.optimiser.schedule.decay = Decay::cosine;
+  EXPECT_EQ(warned(config), "");
+}
+
 TEST(OptionWarnings, OfValidationsThatAreNotThere) {
   TrainConfig config;
   config.patience = 3;
