@@ -43,10 +43,10 @@ struct Checkpoint {
 enum class Head : std::uint8_t { must_fit, where_it_fits, left_out };
 
 struct LoadSpec {
-  /// Parameters and running statistics by name, of the moving average where there is one; optimiser and position left
-  /// at start.
+  /// Parameters and running statistics by name; optimiser and position left at start.
   bool weights_only = false;
-  Head head = Head::must_fit;  ///< others only with weights_only
+  WeightChoice choice = WeightChoice::usual;  ///< with weights_only; average: the file has one
+  Head head = Head::must_fit;                 ///< others only with weights_only
   bool shards = true;
   int first_replica = 0, replica_count = 0;  ///< whose shards to read
 };

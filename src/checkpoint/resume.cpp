@@ -186,7 +186,9 @@ Checkpoint load_checkpoint(Communicator& communicator, const FoundCheckpoint& fo
              has_outer = !spec.weights_only && found.file.meta.has_outer;
   if (spec.weights_only) checkpoint.meta.position = {};
   std::istringstream unread(ask_first_rank(communicator, "reading a checkpoint", [&] {
-    const Content content = spec.weights_only ? Content::weights : Content::all;
+    const Content content = !spec.weights_only                     ? Content::all
+                            : spec.choice == WeightChoice::trained ? Content::trained_weights
+                                                                   : Content::weights;
     SetFile file = read_set_file(found.path, plan, layout, content, spec.head);
     checkpoint.set = std::move(file.set);
     checkpoint.ema = std::move(file.ema);

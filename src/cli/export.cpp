@@ -7,33 +7,6 @@
 #include "core/standard_output.hpp"
 
 namespace convoy {
-namespace {
-
-/// A switch that has a third state: neither form is given.
-Option ema_option(WeightChoice& choice) {
-  Option option{
-      .name = "ema",
-      .help =
-          "take the moving average of the weights, or the slow weights of lookahead (--no-ema: the trained weights)",
-      .otherwise = "the average if the checkpoint has one, as evaluate"};
-  option.set = [&choice](const std::string& text) {
-    choice = read_bool(text) ? WeightChoice::average : WeightChoice::trained;
-  };
-  option.print = [&choice]() -> std::string {
-    switch (choice) {
-      case WeightChoice::usual:
-        return "";
-      case WeightChoice::average:
-        return "true";
-      case WeightChoice::trained:
-        return "false";
-    }
-    return "";
-  };
-  return option;
-}
-
-}  // namespace
 
 // Not in the namespace without a name: see_options() finds it where ExportConfig lies.
 std::vector<OptionGroup> options_of(ExportConfig& config) {
@@ -46,7 +19,7 @@ std::vector<OptionGroup> options_of(ExportConfig& config) {
       {{"safetensors", WeightFormat::safetensors}, {"onnx", WeightFormat::onnx}, {"pth", WeightFormat::pth}},
       "format of the file; default: by its name", {{"pt", WeightFormat::pth}}));
   add(text_option("output", "FILE", config.output, "file to write")).short_form('o');
-  add(ema_option(config.choice));
+  add(weight_choice_option(config.choice));
   add(switch_option("with-normalization", config.normalises,
                     "onnx: the graph takes pixels from 0 to 255 and normalises them itself"));
   add(number_option("image-size", "PIXELS", config.image_size, from_to(0, 16384),

@@ -327,12 +327,37 @@ std::vector<OptionGroup> options_of(TrainConfig& config) {
           stall_options(config.sync.deadline)};
 }
 
+/// A switch that has a third state: neither form is given.
+Option weight_choice_option(WeightChoice& choice) {
+  Option option{
+      .name = "ema",
+      .help =
+          "take the moving average of the weights, or the slow weights of lookahead (--no-ema: the trained weights)",
+      .otherwise = "the average if the checkpoint has one, as in validation"};
+  option.set = [&choice](const std::string& text) {
+    choice = read_bool(text) ? WeightChoice::average : WeightChoice::trained;
+  };
+  option.print = [&choice]() -> std::string {
+    switch (choice) {
+      case WeightChoice::usual:
+        return "";
+      case WeightChoice::average:
+        return "true";
+      case WeightChoice::trained:
+        return "false";
+    }
+    return "";
+  };
+  return option;
+}
+
 std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
                   "checkpoint, run directory, or a safetensors, PyTorch or ONNX file"))
       .also({"weights", "resume"});
+  add(weight_choice_option(config.choice));
   add(word_option("split", config.split, {"val", "train"}, "split of the data set"));
   add(batch_option(config.batch, "images per rank in one batch").also({"eval-batch-size", "val-batch-size"}));
   add(number_option("limit-val-batches", "N", config.data.limit_val_batches, at_least(0),
@@ -363,6 +388,7 @@ std::vector<OptionGroup> options_of(PredictConfig& config) {
   add(text_option("checkpoint", "PATH", config.checkpoint,
                   "checkpoint, run directory, or a safetensors, PyTorch or ONNX file; default: the first path"))
       .also({"weights", "resume"});
+  add(weight_choice_option(config.choice));
   add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "list the K most likely classes")).also({"top-k"});
   add(choice_option<PredictFormat>(
       "format", config.format,

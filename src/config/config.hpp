@@ -10,6 +10,7 @@
 #include "backend/backend.hpp"
 #include "config/class_weights.hpp"
 #include "core/wall_clock.hpp"
+#include "core/weight_choice.hpp"
 #include "data/augment.hpp"
 #include "data/dataset.hpp"
 #include "data/order.hpp"
@@ -243,6 +244,7 @@ struct EvaluateConfig {
   std::string checkpoint;  ///< file or run directory
   /// For a file of tensors that doesn't name its network. norm_epsilon not set: that of the program that wrote it.
   GraphSpec model{.model = ""};
+  WeightChoice choice = WeightChoice::usual;  ///< --ema, --no-ema
   std::string split = "val";
   DeviceConfig device;
   StallLimits deadline;
@@ -259,8 +261,9 @@ struct PredictConfig {
   std::vector<std::string> paths;  ///< image files, folders of them, or one prepared data set
   std::string checkpoint;          ///< file or run directory
   GraphSpec model{.model = ""};    ///< as in EvaluateConfig
-  std::string split = "val";       ///< of a prepared data set
-  DataConfig data;                 ///< image size and resize, if they differ from training's
+  WeightChoice choice = WeightChoice::usual;
+  std::string split = "val";  ///< of a prepared data set
+  DataConfig data;            ///< image size and resize, if they differ from training's
   DeviceConfig device;
   StallLimits deadline;
   Index batch = 64;

@@ -50,6 +50,7 @@ OptionGroup output_options(OutputConfig& output);
 
 Option table_format_option(TableFormat& format);  ///< --format of a table
 Option overwrite_option(bool& overwrite);
+Option weight_choice_option(WeightChoice& choice);  ///< --ema, --no-ema
 
 /// The keys of a [phase.N] besides epochs and lr.
 std::vector<OptionGroup> options_of(PhaseConfig& phase);

@@ -145,8 +145,9 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path) {
 namespace {
 
 /// Which of a checkpoint's weights are taken; empty: it has one kind.
-std::string tell_average(const CheckpointMeta& meta) {
+std::string tell_choice(const CheckpointMeta& meta, WeightChoice choice) {
   if (meta.ema_decay == 0) return {};
+  if (choice == WeightChoice::trained) return ", the trained ones (--no-ema)";
   if (const double steps = meta.lookahead_steps(); steps > 0)
     return fmt::format(", the slow ones (--lookahead-steps {})", steps);
   return fmt::format(", their moving average (--ema-decay {})", meta.ema_decay);
@@ -154,12 +155,24 @@ std::string tell_average(const CheckpointMeta& meta) {
 
 }  // namespace
 
+void require_choice(const std::string& path, const CheckpointMeta& meta, WeightChoice choice) {
+  if (choice == WeightChoice::average && meta.ema_decay == 0)
+    fail(Exit::data,
+         "'{}' has no moving average (its run had neither --ema-decay nor --lookahead-steps); leave --ema out", path);
+}
+
+std::string name_of_weights(const CheckpointMeta& meta, WeightChoice choice) {
+  if (meta.texts.count("average_of") > 0) return "averaged";
+  if (choice == WeightChoice::trained || meta.ema_decay == 0) return "trained";
+  return meta.lookahead_steps() > 0 ? "slow" : "moving average";
+}
+
 LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found, const Plan& plan,
-                           const SetLayout& layout, Head head) {
+                           const SetLayout& layout, Head head, WeightChoice choice) {
   if (!found.format) {
-    Checkpoint loaded =
-        load_checkpoint(communicator, found, plan, layout, {.weights_only = true, .head = head, .shards = false});
-    log::info("weights from '{}'{}", loaded.path, tell_average(loaded.meta));
+    Checkpoint loaded = load_checkpoint(communicator, found, plan, layout,
+                                        {.weights_only = true, .choice = choice, .head = head, .shards = false});
+    log::info("weights from '{}'{}", loaded.path, tell_choice(loaded.meta, choice));
     return {std::move(loaded.set.block), std::move(loaded.unread)};
   }
   LoadedWeights loaded;

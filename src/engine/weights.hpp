@@ -28,9 +28,16 @@ struct LoadedWeights {
   Library origin = Library::torchvision;  ///< whose names a file of tensors has
 };
 
+/// Throws Error(data) if the choice asks for a moving average that the file doesn't have.
+void require_choice(const std::string& path, const CheckpointMeta& meta, WeightChoice choice);
+
+/// `moving average`, `slow` (those of lookahead), `averaged` (by 'convoy average') or `trained`: the weights that are
+/// taken from a checkpoint.
+std::string name_of_weights(const CheckpointMeta& meta, WeightChoice choice);
+
 /// Collective. Rank 0 reads, all get the values; the log says what was loaded. Throws Error(data), the same on all
 /// ranks.
 LoadedWeights load_weights(Communicator& communicator, const FoundWeights& found, const Plan& plan,
-                           const SetLayout& layout, Head head);
+                           const SetLayout& layout, Head head, WeightChoice choice = WeightChoice::usual);
 
 }  // namespace convoy

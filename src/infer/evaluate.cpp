@@ -77,6 +77,8 @@ Json describe(const EvaluateConfig& config, const ModelFile& model, const Datase
                             {"seconds", record.seconds}});
   if (model.config.model.label_smoothing > 0)
     json["label_smoothing"] = std::round(model.config.model.label_smoothing * 1e6) / 1e6;
+  if (const CheckpointMeta& meta = model.found.file.meta; meta.ema_decay > 0)
+    json["weights"] = name_of_weights(meta, model.choice);
   if (record.is_partial()) json.set({{"partial", true}, {"split_images", record.split_images}});
   json[fmt::format("top{}_count", record.k)] = record.count(Counter::topk);
   json[fmt::format("top{}", record.k)] = record.counters[Counter::topk];
@@ -196,7 +198,7 @@ Exit evaluate(Communicator& communicator, const EvaluateConfig& config) try {
   heed_interrupts(rank, "stopping after this batch, without a result");
   progress().doing("opening checkpoint and data set");
   ModelFile model;
-  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model); });
+  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model, config.choice); });
   if (assumes_input(model)) log::info("{}", tell_assumed_normalisation(model));
   const Split split = open_data(communicator, config, model);
   const std::vector<ShapeGroup> own_groups = share_of(split.groups, ranks, rank);

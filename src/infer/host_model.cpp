@@ -8,6 +8,7 @@
 #include "core/errors.hpp"
 #include "engine/data.hpp"
 #include "engine/model_data.hpp"
+#include "engine/weights.hpp"
 
 namespace convoy {
 
@@ -50,10 +51,7 @@ SavedModel find_model(const std::string& path) {
 
 HostModel read_model(const SavedModel& saved, WeightChoice choice, Index image_size) {
   const CheckpointMeta& meta = saved.file.meta;
-  if (choice == WeightChoice::average && meta.ema_decay == 0)
-    fail(Exit::data,
-         "'{}' has no moving average (its run had neither --ema-decay nor --lookahead-steps); leave --ema out",
-         saved.path);
+  require_choice(saved.path, meta, choice);
   const TrainedData& learned = meta.data;
   const DatasetInfo info = data_of_model({learned, fmt::format("'{}'", saved.path)});
   GraphSpec network = graph_spec(saved.config.model, validation_data(saved.config.data), info);
@@ -74,9 +72,7 @@ HostModel read_model(const SavedModel& saved, WeightChoice choice, Index image_s
   model.layout = set_layout(model.plan.table, std::span<const char* const>());
   const Content content = choice == WeightChoice::trained ? Content::trained_weights : Content::weights;
   model.set = read_set_file(saved.path, model.plan, model.layout, content).set;
-  if (content == Content::weights && meta.ema_decay > 0)
-    model.weights = saved.config.lookahead.steps > 0 ? "slow" : "moving average";
-  if (meta.texts.count("average_of") > 0) model.weights = "averaged";
+  model.weights = name_of_weights(meta, choice);
   return model;
 }
 

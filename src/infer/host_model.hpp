@@ -7,11 +7,9 @@
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/file.hpp"
 #include "config/config.hpp"
+#include "core/weight_choice.hpp"
 
 namespace convoy {
-
-/// Which weights of a checkpoint. usual: the moving average if there is one, as in evaluation.
-enum class WeightChoice : std::uint8_t { usual, average, trained };
 
 /// The run's configuration in the phase in which it wrote the file. Throws Error(data).
 TrainConfig config_of(const CheckpointMeta& meta, const std::string& path);
@@ -30,8 +28,7 @@ struct HostModel {
   Plan plan;
   SetLayout layout;  ///< without optimiser
   HostSet set;
-  std::string weights = "trained";  ///< which they are; else "moving average", "slow" (those of lookahead) or
-                                    ///< "averaged" (by 'convoy average')
+  std::string weights = "trained";  ///< name_of_weights()
 };
 /// `image_size`: height and width of the input; 0: as in training. Throws Error(data), also if `choice` asks for a
 /// moving average that the file doesn't have.

@@ -99,9 +99,14 @@ InputSpec::Normalise normalise_of(const FoundWeights& found) {
 
 }  // namespace
 
-ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network) {
-  ModelFile model;
+ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network,
+                     WeightChoice choice) {
+  ModelFile model{.choice = choice};
   model.found = open_weights(communicator, path);
+  if (!model.found.format)
+    require_choice(model.found.path, model.found.file.meta, choice);
+  else if (choice != WeightChoice::usual)
+    fail(Exit::usage, "'{}' holds one set of weights; leave --ema and --no-ema out", path);
   if (model.found.tells()) {
     model.config = config_of(model.found.file.meta, model.found.path);
     const std::string& own = model.config.model.model;
@@ -168,8 +173,9 @@ Index input_side(const ModelFile& model, const DataConfig& data, const DatasetIn
 ParameterSet load_model(Communicator& communicator, const ModelFile& model, Engine& engine, Collectives& collectives) {
   const ParameterSet set{engine.backend().allocate(engine.layout().count()), engine.layout().count()};
   LoadedWeights loaded;
-  run_alike(communicator,
-            [&] { loaded = load_weights(communicator, model.found, engine.plan(), engine.layout(), Head::must_fit); });
+  run_alike(communicator, [&] {
+    loaded = load_weights(communicator, model.found, engine.plan(), engine.layout(), Head::must_fit, model.choice);
+  });
   run_agreed(communicator, "loading the weights", [&] { engine.upload(set, loaded.block, collectives); });
   return set;
 }

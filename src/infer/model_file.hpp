@@ -12,6 +12,7 @@ namespace convoy {
 
 struct ModelFile {
   FoundWeights found;
+  WeightChoice choice = WeightChoice::usual;  ///< of a checkpoint that has a moving average
   TrainConfig config;  ///< of the run that wrote it, as it was in the phase that it was written in
   // Of a file of tensors that doesn't name its classes; else 0.
   Index classes = 0, channels = 0;
@@ -21,9 +22,10 @@ struct ModelFile {
 
 /// Collective. `path`: a checkpoint, the best (else the newest) one of a run directory, or a file of tensors. If that
 /// doesn't name its network, the network is `network`, or (if that names none) the only one that fits, and images are
-/// normalised as for torchvision's networks. Throws Error(data), and Error(usage) if the file contradicts `network`,
-/// the same on all ranks.
-ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network);
+/// normalised as for torchvision's networks. Throws Error(data), and Error(usage) if the file contradicts `network` or
+/// has only one kind of weights where one of two is asked for, the same on all ranks.
+ModelFile open_model(Communicator& communicator, const std::string& path, const GraphSpec& network,
+                     WeightChoice choice = WeightChoice::usual);
 
 /// Whether the file says nothing of how images become its input, so that the published networks' way is taken.
 bool assumes_input(const ModelFile& model);

@@ -287,7 +287,7 @@ Exit predict(Communicator& communicator, const PredictConfig& config) try {
   ModelFile model;
   std::unique_ptr<ImageSource> source;
   progress().doing("opening model and images");
-  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model); });
+  run_alike(communicator, [&] { model = open_model(communicator, config.checkpoint, config.model, config.choice); });
   run_agreed(communicator, "opening the images", [&] {
     source = open_image_source(config, model, std::max(config.data.workers, 1), speaks);
     if (source->count() == 0)

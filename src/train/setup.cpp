@@ -313,6 +313,10 @@ std::vector<std::string> job_warnings(const std::vector<TrainingPhase>& phases) 
     texts.push_back(fmt::format(
         "--lookahead-steps {}, but the run has {}: the slow weights, which validation and checkpoints take, move only once, at the end",
         period, counted(job.total_steps, "step")));
+  if (first.config.checkpoint.new_head && first.config.checkpoint.weights.empty())
+    texts.emplace_back(
+        "--new-head (or new-head of the configuration) has no effect without --weights: the whole network begins with "
+        "random weights; give --weights FILE");
   if (has_taken_name(graph_spec(first.config.model, first.config.data, first.splits.train)))
     texts.push_back(fmt::format(
         "the network of --model-file is called '{}' and differs from Convoy's: logs and checkpoints can't tell "

@@ -2,6 +2,7 @@
 #include "train/validation.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -48,15 +49,21 @@ void Validation::run(LoopState& state) {
   Checkpointing& checkpointing = job_.checkpointing;
   checkpointing.validated_step = at.step;
   const double top1 = record.counters[Counter::top1];
-  const bool counted_in = counts(state), best = counted_in && top1 > checkpointing.best_top1;
-  if (counted_in) checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
+  // Classes of logits that are no numbers are chance, and may be better than the first validation.
+  const bool finite = std::isfinite(record.counters[Counter::loss]);
+  const bool counted_in = counts(state), best = counted_in && finite && top1 > checkpointing.best_top1;
+  if (counted_in && finite) checkpointing.best_top1 = std::max(checkpointing.best_top1, top1);
   log::info("epoch {} validation{}: top1 {:.2f} % ({}/{}), {}loss {:.4f}, {}, {:.1f} s{}", record.epoch,
             job_.average.of_it(), top1, record.count(Counter::top1), record.images,
             record.k > 1 ? fmt::format("top{} {:.2f} %, ", record.k, record.counters[Counter::topk]) : std::string(),
             record.counters[Counter::loss],
-            counted_in ? fmt::format("best {:.2f} %", checkpointing.best_top1)
+            counted_in ? (checkpointing.best_top1 < 0 ? "none is the best yet"
+                                                      : fmt::format("best {:.2f} %", checkpointing.best_top1))
                        : "not due by --val-interval, so best.h5, --patience and plateau leave it out",
             record.seconds, tell_part(record));
+  if (!finite)
+    log::warn(
+        "the loss of this validation is not finite, so best.h5 stays as it is: the weights have diverged; lower --lr or lengthen --warmup-epochs");
   if (!counted_in) return;
   Index& since_best = checkpointing.validations_since_best;
   since_best = best ? 0 : since_best + 1;

@@ -32,7 +32,8 @@ def smaller(text):
 with work_folder() as folder:
     for name, words in QUICK.items():
         out = f"{folder}/{name.replace(' ', '-')}"
-        train(2, out, "--config", f"{CONFIGS}/{name.split()[0]}.cfg", *SMALL, *words, "--max-steps", 2, "--skip-eval")
+        said = "".join(train(2, out, "--config", f"{CONFIGS}/{name.split()[0]}.cfg", *SMALL, *words, "--max-steps", 2, "--skip-eval"))
+        check(("has no effect without --weights" in said) == (name == "finetune_resnet50"), f"{name}: fine-tuning wants weights")
         losses = [r["loss"] for r in records(out, "train")]
         check(len(losses) == 2 and all(0 < loss < 20 for loss in losses), f"{name}: losses {losses}")
 

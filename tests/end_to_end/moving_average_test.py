@@ -115,8 +115,26 @@ def evaluation(work):
             result = json.load(file)
         check(result["top1"] == best[-1][0] and abs(result["loss"] - best[-1][1]) < 1e-6 * abs(best[-1][1]),
               f"evaluate on {ranks} ranks finds what the run said of its average: {result['top1']} %, loss {result['loss']:.6f}")
-        check("moving average" in said, "evaluate says what it takes")
+        check("moving average" in said and result["weights"] == "moving average", "evaluate says what it takes")
+    chosen = {}
+    for word in ("--ema", "--no-ema"):
+        said, _ = run(1, "evaluate", "--checkpoint", last(folder), "--threads", 1, word)
+        chosen[word] = json.loads(said.splitlines()[-1])
+    trained = f"{work}/trained.safetensors"
+    run(1, "export", last(folder), "--no-ema", "--output", trained)
+    wanted = json.loads(run(1, "evaluate", trained, "--threads", 1)[0].splitlines()[-1])
+    check(chosen["--ema"]["loss"] == result["loss"] and chosen["--no-ema"]["weights"] == "trained", f"both kinds by name: {chosen}")
+    check(chosen["--no-ema"]["loss"] == wanted["loss"] != result["loss"], f"--no-ema takes the trained weights: loss {wanted['loss']}")
+    _, err = run(1, "evaluate", trained, "--no-ema", "--threads", 1, expect=2)
+    check("holds one set of weights" in err, f"a file has no choice: {err[-200:]}")
+    _, err = run(1, "evaluate", last(f"{work}/plain"), "--ema", "--threads", 1, expect=3)
+    check("has no moving average" in err, f"nor has a run without an average: {err[-200:]}")
     check(best != plain, "which is not what the weights have")
+    diverged = f"{work}/diverged"
+    said = "".join(train(1, diverged, "--synthetic", "--synthetic-size", 16, "--synthetic-samples", 40, "--model", "mlp", "--batch-size", 40,
+                         "--lr", 1e30, "--lr-schedule", "constant", "--epochs", 1, "--save-every", 1))
+    check("the loss of this validation is not finite, so best.h5 stays as it is" in said, f"a validation without a loss: {said[-300:]}")
+    check(not os.path.exists(f"{diverged}/checkpoints/best.h5") and os.path.exists(last(diverged)), "it is never the best")
     text, _ = run(1, "inspect", "checkpoint", last(folder))
     check("moving, decay 0.8" in text and "/ema/statistics/bn1.running_var" in text, "inspect checkpoint shows it")
     train(1, f"{work}/new", *JOB, "--weights", last(folder), "--max-steps", 1, "--lr", 1e-9, "--lr-schedule", "constant", "--skip-eval",
