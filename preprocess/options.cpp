@@ -252,8 +252,13 @@ OptionGroup output_options(const Source& kind, PrepareSpec& spec) {
   group.add(switch_option(
       "mean-image", spec.mean_image,
       pixels ? "also store the mean image of the train split" : "raw: also store the mean image of the train split"));
-  group.add(switch_option("overwrite", spec.overwrite, "replace partitions of another source or with other options"));
+  group.add(switch_option("overwrite", spec.overwrite,
+                          "make all partitions anew, and replace those of another source or with other options; a run "
+                          "that was stopped goes on with the same command"));
   if (pixels) return group;
+  group.add(switch_option("ignore-times", spec.ignore_times,
+                          "the source's files were only copied: if they have the names and sizes of before, their "
+                          "times don't count"));
   group.add(switch_option("keep-names", spec.keep_names, "also store the images' names"));
   group.add(number_option("maxcount", "N", spec.max_count, from_to(0, many),
                           "largest number of images in a file; 0: no limit"));

@@ -99,31 +99,59 @@ void open_sources(Communicator& comm, Job& job) {
   job.provenance.parameters = layout.empty() ? recipe : recipe + " " + layout;
 }
 
-/// Partitions in the size folders whose parameters are others. Throws Error(usage) naming the first.
+Times times_of(const PrepareSpec& spec) { return spec.ignore_times ? Times::ignore : Times::compare; }
+
+SpillRequest request_of(const Job& job) { return {job.identity, job.spec.overwrite, times_of(job.spec)}; }
+
+/// Looks for partitions in the size folders that are not of this preparation. Throws Error(usage) naming the first, and
+/// what differs.
 void require_no_others(const Job& job) {
+  Preparation made;
+  std::string difference;
+  if (read_preparation(job.spec.out, made)) difference = difference_of(made.identity, job.identity, times_of(job.spec));
   for (std::size_t s = 0; s < job.spec.recipe.sizes.size(); ++s) {
     std::error_code reason;
     for (const auto& entry : fs::directory_iterator(size_folder(job.spec, s), reason)) {
       const PartitionName name = parse_partition_name(entry.path().filename().string());
       if (name.partitions == 0 || (name.split != "train" && name.split != "val")) continue;
+      std::string why = difference, advice = advice_on(made.identity, job.identity);
       try {
+        const Partition found = read_partition(entry.path().string());
         const std::string expected = job.provenance.parameters_of(job.spec.recipe, s);
-        if (read_partition(entry.path().string()).parameters == expected) continue;
+        if (found.parameters != expected) {
+          why = "made with other options: " + differing_options(found.parameters, expected);
+          advice = advice_on({}, job.identity);
+        } else if (why.empty() && !job.provenance.digest.empty() && found.source_digest != job.provenance.digest) {
+          why = "made from other contents: the bytes of the source differ";
+        }
       } catch (const Error&) {
-        continue;  // a damaged one is made anew
+        if (why.empty()) continue;  // a damaged one is made anew
       }
-      fail(Exit::usage, "'{}' is in the way (made with other options); choose another --out or give --overwrite",
-           entry.path().string());
+      if (why.empty()) continue;
+      fail(Exit::usage, "'{}' is in the way ({}); {}", entry.path().string(), why, advice);
     }
   }
+}
+
+/// Says that a set is whole, and how far its source was compared with what it was made of.
+void tell_done(const Job& job, const Preparation& made) {
+  const auto& shards = job.scan.shards;
+  const bool of_files = std::any_of(shards.begin(), shards.end(), [](const Shard& s) { return !s.listing.empty(); });
+  const std::string limit = made.identity.is_of_earlier_version() && (of_files || job.spec.kind == find_source("list"))
+                                ? "an earlier version made them, which compared files by name"
+                            : job.scan.trace.unsized > 0 ? fmt::format("{} could be compared by name only",
+                                                                       counted(job.scan.trace.unsized, "file"))
+                                                         : "";
+  log::info("{} kept, in '{}': nothing to do{}", counted(made.files.size(), "partition"), job.spec.out,
+            limit.empty() ? "" : "; " + limit + ", so if contents changed, give --overwrite or choose another --out");
 }
 
 /// Collective. True: an earlier run made all of this, and it is whole.
 bool is_done(Communicator& comm, const Job& job) {
   std::string list;
   Preparation found;
-  if (comm.rank() == 0 && read_preparation(job.spec.out, found) && found.identity == job.identity &&
-      found.layout == layout_text(job.spec)) {
+  if (comm.rank() == 0 && read_preparation(job.spec.out, found) && found.layout == layout_text(job.spec) &&
+      difference_of(found.identity, job.identity, times_of(job.spec)).empty()) {
     list = to_text(found.files);
   }
   comm.broadcast(list, "list of partitions");
@@ -153,11 +181,26 @@ bool is_done(Communicator& comm, const Job& job) {
   comm.sum(std::span(counts), "counts of missing and older partitions");
   const bool older_stay = older == 0 || keeps_older(older, static_cast<Index>(files.size()), job.spec.overwrite);
   if (missing > 0 || !older_stay) return false;
-  const auto& shards = job.scan.shards;
-  const bool by_name = std::any_of(shards.begin(), shards.end(), [](const Shard& s) { return !s.listing.empty(); });
-  log::info("{} kept, in '{}': nothing to do{}", counted(files.size(), "partition"), job.spec.out,
-            by_name ? "; image files were compared by name, so if their contents changed, choose another --out" : "");
+  agree(comm, "comparing with what --strict allows", [&] {
+    if (comm.rank() != 0) return;
+    require_strict(job.spec.strict, found.findings, (fs::path(job.spec.out) / report_file).string());
+    tell_done(job, found);
+  });
   return true;
+}
+
+/// What is left to do for a set that is whole: notes the files' times if they were ignored, and removes intermediate
+/// files if an earlier run was killed before it had removed them.
+void finish_done(const Job& job, FolderLock& lock) {
+  Preparation found;
+  const bool noted = !read_preparation(job.spec.out, found) || found.identity.is_of_earlier_version() ||
+                     found.identity.times == job.identity.times;
+  const bool spilled = is_spill_of(job.spill, request_of(job));
+  if (noted && !spilled) return;
+  lock.take(job.spec.out);
+  if (spilled) remove_spill(job.spill);
+  found.identity = job.identity;
+  if (!noted) write_preparation(job.spec.out, found);
 }
 
 /// Collective.
@@ -218,6 +261,10 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
     for (std::size_t s = 0; s < names.size(); ++s) {
       prepare_folder(size_folder(job.spec, s), names[s], job.spec.overwrite);
     }
+    std::vector<std::string> replaced;
+    replaced.reserve(work.size());
+    for (const auto& [key, header] : work) replaced.push_back(header.path);
+    remove_replaced(job.spill, replaced);
   });
   std::vector<std::pair<PartitionKey, Partition>> own, older;
   agree(comm, "looking for finished partitions", [&] {
@@ -233,7 +280,7 @@ std::vector<std::pair<PartitionKey, Partition>> find_work(Communicator& comm, co
       if (existing == Existing::other && !job.spec.overwrite) {
         fail(
             Exit::usage,
-            "'{}' is in the way (made from another source or with other options); choose another --out or give --overwrite",
+            "'{}' is in the way (made from other images: names, classes or bytes differ); choose another --out or give --overwrite",
             work[i].second.path);
       }
       own.push_back(work[i]);
@@ -308,7 +355,7 @@ void report(Communicator& comm, const Job& job, const Survey& survey) {
       for (const auto& line : class_table(survey)) log::info("{}", line);
       for (const auto& line : class_warnings(survey)) log::warn("{}", line);
     }
-    require_strict(job.spec.strict, survey.notes, path);
+    require_strict(job.spec.strict, count_findings(survey.notes), path, survey.notes);
   });
 }
 
@@ -331,7 +378,11 @@ void run(Communicator& comm, const PrepareSpec& given) {
   job.spill = (fs::path(spec.spill.empty() ? spec.out : spec.spill) / "unfinished").string();
   open_sources(comm, job);
   job.scan = scan_splits(comm, spec, job.splits, job.given);
+  job.identity.labels = job.identity.source;
   job.identity.source = fmt::format("{:016x}", hash_text(job.identity.source + job.scan.digest));
+  job.identity.names = fmt::format("{:016x}", job.scan.trace.names);
+  job.identity.sizes = fmt::format("{:016x}", job.scan.trace.sizes);
+  job.identity.times = fmt::format("{:016x}", job.scan.trace.times);
   if (!job.scan.left_out.empty() && comm.rank() == 0) {
     std::string text;
     for (const auto& [what, files] : job.scan.left_out) {
@@ -345,18 +396,17 @@ void run(Communicator& comm, const PrepareSpec& given) {
     if (comm.rank() == 0 && !spec.overwrite) require_no_others(job);
   });
   FolderLock lock;
-  if (is_done(comm, job)) {
+  if (!spec.overwrite && is_done(comm, job)) {
     agree(comm, "removing intermediate files", [&] {
-      if (comm.rank() != 0 || !is_spill_of(job.spill, job.identity)) return;
-      lock.take(spec.out);  // an earlier run was killed before it had removed them
-      remove_spill(job.spill);
+      if (comm.rank() == 0) finish_done(job, lock);
     });
     return;
   }
   agree(comm, "preparing the folder", [&] {
     if (comm.rank() != 0) return;
     lock.take(spec.out);
-    prepare_spill(job.spill, job.identity, spec.overwrite);
+    prepare_spill(job.spill, request_of(job));
+    if (spec.overwrite) remove_preparation(spec.out);
   });
   log::info("source: {} in {}, {} with {} that decode",
             job.scan.objects == 1 ? "1 file or archive" : fmt::format("{} files or archives", job.scan.objects),

@@ -73,6 +73,7 @@ struct PrepareSpec {
   Index max_count = 0, max_bytes = Index{1} << 30;  ///< limits of one partition; max_count 0: no limit
   Index subset = 0, val_subset = 0;                 ///< 0: all
   bool mean_image = false, keep_names = false, overwrite = false;
+  bool ignore_times = false;  ///< of files: only their names and sizes tell whether the source has changed
   Strict strict = Strict::no;
   std::string out, spill;                 ///< spill: where the folder for intermediate files is made; empty: in out
   int threads = 0;                        ///< 0: the node's cores shared by its ranks

@@ -154,6 +154,7 @@ void Processor::process(const RawSample& raw, ProcessedImage& to) {
   note_conversions(raw, status, to);
   to.kept = true;
   to.content = content_of(raw);
+  to.file = hash_bytes(raw.bytes.data(), raw.bytes.size());
   to.stored.resize(recipe_.sizes.size());
   for (std::size_t i = 0; i < recipe_.sizes.size(); ++i) {
     StoredImage& stored = to.stored[i];
@@ -178,6 +179,7 @@ void Processor::store_pixels(const RawSample& raw, ProcessedImage& to) const {
   stored.crc = crc32c(raw.bytes.data(), raw.bytes.size());
   to.kept = true;
   to.content = content_of(raw);
+  to.file = hash_bytes(raw.bytes.data(), raw.bytes.size());
 }
 
 void Processor::store_raw(Index side, StoredImage& to) {

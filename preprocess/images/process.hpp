@@ -34,6 +34,7 @@ struct StoredImage {
 struct ProcessedImage {
   bool kept = false;
   std::uint64_t content = 0;        ///< digest of name, class and the file's bytes
+  std::uint64_t file = 0;           ///< digest of the file's bytes
   std::vector<StoredImage> stored;  ///< one a size, where it was kept
   std::vector<Note> notes;
 };

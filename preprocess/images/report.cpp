@@ -93,10 +93,15 @@ std::vector<std::string> class_warnings(const Survey& survey) {
         "two classes look alike ('{}' and '{}': other letter case, blanks, or Unicode form): give one name to both, if they are one",
         one_line(alike->second), one_line(name)));
   }
-  if (survey.shared_images > 0) {
+  if (survey.shared.images > 0) {
+    std::string pairs;
+    for (const auto& [train, val] : survey.shared.examples) {
+      pairs += fmt::format("{}'{}' of val is '{}' of train", pairs.empty() ? "" : ", ", one_line(val), one_line(train));
+    }
     lines.push_back(fmt::format(
-        "{} images of val are in train, too (the same names and bytes): validation will tell nothing about new images",
-        survey.shared_images));
+        "{} of {} images of val are in train, too (the same bytes: {}{}): validation tells too little about new images",
+        survey.shared.images, survey.splits.back().range.count, pairs,
+        survey.shared.images > static_cast<Index>(survey.shared.examples.size()) ? ", ..." : ""));
   }
   const auto& train = survey.images_of_class.front();
   if (std::count(train.begin(), train.end(), 0) + 1 == static_cast<std::ptrdiff_t>(train.size())) {
@@ -128,19 +133,30 @@ void write_report(const std::string& path, const std::vector<Note>& notes) {
   publish_text(path, text);
 }
 
-void require_strict(Strict strict, const std::vector<Note>& notes, const std::string& report_path) {
+void require_strict(Strict strict, const FindingCounts& counts, const std::string& report_path,
+                    const std::vector<Note>& notes) {
   if (strict == Strict::no) return;
-  const Note* first = nullptr;
+  const auto allowed = [&](Finding finding) {
+    return finding == Finding::left_out || (strict == Strict::skipped && !is_skipped(finding));
+  };
   Index count = 0;
-  for (const Note& note : notes) {
-    if (note.finding == Finding::left_out || (strict == Strict::skipped && !is_skipped(note.finding))) continue;
-    if (first == nullptr) first = &note;
-    ++count;
+  std::string kinds;
+  for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
+    if (counts[kind] == 0 || allowed(static_cast<Finding>(kind))) continue;
+    count += counts[kind];
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", counts[kind], finding_names[kind]);
   }
-  if (first == nullptr) return;
+  if (count == 0) return;
+  const auto first = std::find_if(notes.begin(), notes.end(), [&](const Note& note) { return !allowed(note.finding); });
+  if (first == notes.end()) {
+    fail(
+        Exit::data,
+        "{} images of this set are not as they should be, as --strict demands ({}; all: '{}'), and an earlier run without --strict took them as they were; repair them and give --overwrite, or leave --strict out",
+        count, kinds, report_path);
+  }
   fail(
       Exit::data,
-      "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); repair them and start again with another --out, or start again without --strict to continue from here",
+      "{} images are not as they should be, as --strict demands (the first: '{}' is {}{}; all: '{}'); repair them and start again with --overwrite or another --out, or start again without --strict to continue from here",
       count, first->name, finding_name(first->finding), first->detail.empty() ? "" : ", " + first->detail, report_path);
 }
 

@@ -22,7 +22,8 @@ std::vector<std::string> class_warnings(const Survey& survey);
 /// All notes as lines `kind TAB name TAB detail`, under their final name only when whole.
 void write_report(const std::string& path, const std::vector<Note>& notes);
 
-/// Throws Error(data) where `strict` forbids what was found, naming the first of them.
-void require_strict(Strict strict, const std::vector<Note>& notes, const std::string& report_path);
+/// Throws Error(data) where `strict` forbids what was found, naming the first of `notes` if they are at hand.
+void require_strict(Strict strict, const FindingCounts& counts, const std::string& report_path,
+                    const std::vector<Note>& notes = {});
 
 }  // namespace convoy::preparation

@@ -55,12 +55,27 @@ void count_images(Communicator& comm, Share& share) {
   }
 }
 
+/// Images of train, if it is cut into train and val.
+Index cut_train(const PrepareSpec& spec, Index images) {
+  return spec.train_ratio < 1 ? std::llround(static_cast<double>(images) * spec.train_ratio) : images;
+}
+
+void warn_of_subsets(const PrepareSpec& spec, const std::vector<Index>& total) {
+  const auto warn = [](const char* option, Index asked, Index images) {
+    if (asked > images)
+      log::warn("--{} asks for {} images, but there are only {}: all are taken", option, asked, images);
+  };
+  const Index train = cut_train(spec, total[0]);
+  warn("subset", spec.subset, train);
+  warn("val-subset", spec.val_subset, spec.train_ratio < 1 ? total[0] - train : total[1]);
+}
+
 std::vector<SplitPlan> plan_splits(const PrepareSpec& spec, const std::vector<Index>& total) {
   Index train = total[0], val = total[1];
   Range val_range{0, val};
   Split val_origin = Split::val;
   if (spec.train_ratio < 1) {
-    train = std::llround(static_cast<double>(total[0]) * spec.train_ratio);
+    train = cut_train(spec, total[0]);
     val_range = {train, total[0] - train};
     val_origin = Split::train;
   }
@@ -129,18 +144,57 @@ void count_classes(Communicator& comm, const Share& share, Survey& survey) {
   }
 }
 
-/// Collective. Counts the images of val that train has, too. Both are ordered by the hashes of names.
-Index count_shared(Communicator& comm, const Share& share) {
-  const auto &train = share.images[0], &val = share.images[1];
-  std::int64_t shared = 0;
-  std::size_t at = 0;
-  for (const OrderedImage& image : val) {
-    while (at < train.size() && train[at].entry.hash < image.entry.hash) ++at;
-    for (std::size_t i = at; i < train.size() && train[i].entry.hash == image.entry.hash; ++i) {
-      if (train[i].entry.content == image.entry.content) ++shared;
+/// Collective. Finds the images of val that train has, too. Every rank holds the hashes of all files of val (8 bytes
+/// each, and 8 for what was found), and looks for those of its own part of train.
+SharedImages find_shared(Communicator& comm, const Share& share, const std::vector<SplitPlan>& splits) {
+  constexpr std::size_t most_examples = 2;
+  SharedImages shared;
+  if (splits.size() < 2) return shared;
+  const SplitPlan &train = splits[0], &val = splits[1];
+  std::vector<std::uint64_t> own;
+  for_each_of(share, val, [&](const OrderedImage& image, Index) { own.push_back(image.entry.file); });
+  std::string bytes(reinterpret_cast<const char*>(own.data()), own.size() * sizeof(std::uint64_t));
+  std::vector<std::uint64_t> files;
+  for (const auto& of_rank : comm.all_gather(bytes, "hashes of the files of val")) {
+    const std::size_t before = files.size();
+    files.resize(before + of_rank.size() / sizeof(std::uint64_t));
+    std::copy(of_rank.begin(), of_rank.end(), reinterpret_cast<char*>(files.data() + before));
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::int64_t> found(files.size());  // at the first of equal hashes
+  for_each_of(share, train, [&](const OrderedImage& image, Index) {
+    const auto at = std::lower_bound(files.begin(), files.end(), image.entry.file);
+    if (at != files.end() && *at == image.entry.file) found[static_cast<std::size_t>(at - files.begin())] = 1;
+  });
+  comm.maximum(found, "files of both splits");
+  std::vector<std::uint64_t> shown;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i > 0 && files[i] == files[i - 1]) found[i] = found[i - 1];
+    if (found[i] == 0) continue;
+    ++shared.images;
+    if (shown.size() < most_examples && (shown.empty() || shown.back() != files[i])) shown.push_back(files[i]);
+  }
+  std::vector<SharedImages::Pair> pairs(shown.size());  // of each split the first name, whichever rank has it
+  const auto take = [&](std::string& to, const std::string& name) {
+    if (!name.empty() && (to.empty() || name < to)) to = name;
+  };
+  const auto look_at = [&](const SplitPlan& split, std::string SharedImages::Pair::*member) {
+    for_each_of(share, split, [&](const OrderedImage& image, Index) {
+      for (std::size_t i = 0; i < shown.size(); ++i) {
+        if (image.entry.file == shown[i]) take(pairs[i].*member, image.name);
+      }
+    });
+  };
+  look_at(train, &SharedImages::Pair::train);
+  look_at(val, &SharedImages::Pair::val);
+  shared.examples.resize(pairs.size());
+  for (const auto& text : comm.all_gather(to_text(pairs), "images of both splits")) {
+    from_text(text, pairs);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      take(shared.examples[i].train, pairs[i].train);
+      take(shared.examples[i].val, pairs[i].val);
     }
   }
-  comm.sum(std::span(&shared, 1), "images of both splits");
   return shared;
 }
 
@@ -328,8 +382,9 @@ Survey survey_runs(Communicator& comm, const SurveySpec& spec, const std::vector
   for (std::size_t p = 0; p < split_count; ++p) require_own_numbers(comm, share.images[p], spec.numbered_lines[p]);
   if (share.total[0] == 0) return survey;
   run_alike(comm, [&] { survey.splits = plan_splits(spec.prepare, share.total); });
+  if (comm.rank() == 0) warn_of_subsets(spec.prepare, share.total);
   count_classes(comm, share, survey);
-  survey.shared_images = count_shared(comm, share);
+  survey.shared = find_shared(comm, share, survey.splits);
   sum_images(comm, runs, spec.prepare.recipe, share, survey);
   find_boundaries(comm, spec.prepare, share, survey);
   survey.source_digest = digest_images(comm, share);

@@ -42,6 +42,16 @@ struct SplitPlan {
   Index partitions(std::size_t size) const { return static_cast<Index>(boundaries[size].size()) - 1; }
 };
 
+/// Images of the val split that train has, too: the same bytes, whatever their names and classes.
+struct SharedImages {
+  struct Pair {
+    std::string train, val;  ///< names
+    void fields(auto&& visit) { visit(train, val); }
+  };
+  Index images = 0;
+  std::vector<Pair> examples;  ///< two at most
+};
+
 struct Survey {
   ClassList classes;
   std::vector<SplitPlan> splits;             ///< none of them empty; none at all where no image for train was read
@@ -50,7 +60,7 @@ struct Survey {
   Index images_read = 0;
   std::vector<Note> notes;                                 ///< rank 0 has all, sorted
   std::vector<std::vector<std::int64_t>> images_of_class;  ///< by split, then by class
-  Index shared_images = 0;  ///< images of the val split that train has, too: the same name, class and bytes
+  SharedImages shared;
 };
 
 /// What is known before images are looked at.

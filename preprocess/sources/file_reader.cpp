@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
+#include "core/stop.hpp"
 
 namespace convoy::preparation {
 namespace {
@@ -30,11 +31,11 @@ bool is_hidden_path(const std::string& path) {
 }
 
 void list_below(Store& store, const std::string& folder, const std::string& inner,
-                const std::vector<std::string>& extensions, std::vector<std::string>& files, LeftOut* left_out) {
+                const std::vector<std::string>& extensions, std::vector<ObjectInfo>& files, LeftOut* left_out) {
   const Listing listing = store.list(join_names(folder, inner));
   for (const auto& object : listing.objects) {
     if (is_image_name(object.name, extensions)) {
-      files.push_back(join_names(inner, object.name));
+      files.push_back({join_names(inner, object.name), object.bytes, object.version});
     } else if (left_out != nullptr) {
       count_left_out(object.name, *left_out);
     }
@@ -88,10 +89,28 @@ void count_left_out(const std::string& name, LeftOut& to) {
 
 std::vector<std::string> list_files(Store& store, const std::string& folder, const std::vector<std::string>& extensions,
                                     LeftOut* left_out) {
+  std::vector<ObjectInfo> objects;
+  list_below(store, folder, "", extensions, objects, left_out);
   std::vector<std::string> files;
-  list_below(store, folder, "", extensions, files, left_out);
+  files.reserve(objects.size());
+  for (auto& object : objects) files.push_back(std::move(object.name));
   std::sort(files.begin(), files.end());
   return files;
+}
+
+std::vector<ObjectInfo> list_file_objects(Store& store, const std::string& folder,
+                                          const std::vector<std::string>& extensions, LeftOut* left_out) {
+  std::vector<ObjectInfo> objects;
+  list_below(store, folder, "", extensions, objects, left_out);
+  std::sort(objects.begin(), objects.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (auto& object : objects) {
+    if (object.bytes >= 0) continue;
+    leave_if_stopped("looking at files");
+    const ObjectInfo seen = store.glance_at(join_names(folder, object.name));
+    object.bytes = seen.bytes;
+    object.version = seen.version;
+  }
+  return objects;
 }
 
 std::vector<Count> counts_of(const LeftOut& left_out) {

@@ -19,6 +19,9 @@ using LeftOut = std::map<std::string, Index>;
 /// Lists image files below a folder, as paths from it, sorted.
 std::vector<std::string> list_files(Store& store, const std::string& folder, const std::vector<std::string>& extensions,
                                     LeftOut* left_out = nullptr);
+/// The same, each with size and version if its store tells them at no great cost.
+std::vector<ObjectInfo> list_file_objects(Store& store, const std::string& folder,
+                                          const std::vector<std::string>& extensions, LeftOut* left_out);
 std::vector<Count> counts_of(const LeftOut& left_out);
 /// A digest of names in their order, to tell whether they have changed.
 std::string digest_of(const std::vector<std::string>& names);

@@ -107,9 +107,16 @@ void add_empty_class(const OpenSplit& split, Shard shard, ShardList& to) {
 
 void cut_folder(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardList& to) {
   LeftOut left_out;
-  const auto found = list_files(*split.store, shard.object, spec.extensions, &left_out);
+  const auto objects = list_file_objects(*split.store, shard.object, spec.extensions, &left_out);
   to.leave_out(counts_of(left_out));
-  for (const auto& name : found) to.note(name);
+  to.trace({shard.object, 0, ""});
+  std::vector<std::string> found;
+  found.reserve(objects.size());
+  for (const auto& object : objects) {
+    to.note(object.name);
+    to.trace(object);
+    found.push_back(object.name);
+  }
   shard.listing = digest_of(found);
   to.count_objects(static_cast<Index>(found.size()));
   shard.kind = files;
@@ -172,7 +179,10 @@ void cut_local_archive(const OpenSplit& split, Shard shard, TarReader& tar, TarM
 void cut_archive(const PrepareSpec& spec, OpenSplit& split, Shard shard, ShardList& to) {
   const Compression compression = compression_of(shard.object);
   const std::string& inside = split.source.inside;
-  if (!inside.empty()) to.note(inside);
+  if (!inside.empty()) {
+    to.note(inside);
+    to.trace({inside, 0, ""});
+  }
   const ObjectInfo object = to.note_object(split, shard.object);
   if (!inside.empty() && split.source.split == Split::val) to.count_objects(-1);  // counted for train
   TarReader tar(split.store->open(shard.object), split.store->address(shard.object), compression);

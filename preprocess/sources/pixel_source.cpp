@@ -43,6 +43,7 @@ void PixelSource::cut(const PrepareSpec&, OpenSplit& split, const Container&, Sh
   shard.split = split.source.split;
   shard.position_weight = info.image_bytes();
   to.note(info.digest);
+  to.trace_contents(info.digest);
   to.count_objects(1);
   to.add_slices(shard, split.set->samples(shard.split), samples_per_shard);
 }

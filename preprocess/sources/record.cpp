@@ -76,7 +76,9 @@ class RecordSource final : public Source {
     shard.prefix = base_name(stem);
     std::vector<Index> cuts;
     if (const std::string index = stem + ".idx"; has_index(split, index)) {
-      cuts = parse_record_index(read_object(*split.store, index), split.store->address(index));
+      const std::string text = read_object(*split.store, index);
+      to.trace_contents(text);  // it decides where shards begin
+      cuts = parse_record_index(text, split.store->address(index));
     }
     for (const Index cut : cuts) {
       if (cut - shard.begin < bytes_per_shard || cut >= object.bytes) continue;

@@ -12,7 +12,8 @@ namespace convoy::preparation {
 /// All shards of all splits in an order that ranks don't change.
 struct Scan {
   std::vector<Shard> shards;
-  std::string digest;  ///< over names, sizes and versions of what was found: tells a source that has changed
+  std::string digest;  ///< as earlier versions formed it: of files their names, of archives also sizes and times
+  SourceTrace trace;   ///< tells a source that has changed, and how
   Index objects = 0;   ///< files and archives
   std::map<std::string, Index> left_out;  ///< files that are no images, by extension
 };

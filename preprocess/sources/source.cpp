@@ -59,6 +59,22 @@ void fail_without_containers(const PrepareSpec& spec, OpenSplit& split, const ch
        spec.key_prefix.empty() ? "" : fmt::format(" that begin with '{}'", spec.key_prefix));
 }
 
+void SourceTrace::add(const ObjectInfo& object) {
+  names = hash_text(object.name, names + 1);
+  if (object.bytes >= 0) sizes = hash_text(std::to_string(object.bytes), sizes + 1);
+  if (!object.version.empty()) times = hash_text(object.version, times + 1);
+  if (object.bytes < 0 && object.version.empty()) ++unsized;
+}
+
+void SourceTrace::add_contents(const std::string& digest) { sizes = hash_text(digest, sizes + 1); }
+
+void SourceTrace::append(const SourceTrace& next) {
+  names = mix_bits(names + 1) ^ next.names;
+  sizes = mix_bits(sizes + 1) ^ next.sizes;
+  times = mix_bits(times + 1) ^ next.times;
+  unsized += next.unsized;
+}
+
 void ShardList::add_slices(Shard shard, Index entries, Index per_shard) {
   for (Index begin = 0; begin < entries; begin += per_shard) {
     shard.begin = begin;
@@ -78,6 +94,7 @@ void ShardList::note(const std::string& what) { digest_ = fmt::format("{:016x}",
 ObjectInfo ShardList::note_object(OpenSplit& split, const std::string& name) {
   ObjectInfo object = split.store->look_up(name);
   note(fmt::format("{} {} {}", object.name, object.bytes, object.version));
+  trace(object);
   ++objects_;
   return object;
 }

@@ -12,6 +12,18 @@
 
 namespace convoy::preparation {
 
+/// Digests of what was found in a source, one for each kind of change, so that a message can name it.
+struct SourceTrace {
+  std::uint64_t names = 0, sizes = 0, times = 0;  ///< sizes: or a digest of the bytes. times: or a store's versions
+  Index unsized = 0;                              ///< files of which nothing but the name is known
+
+  void add(const ObjectInfo& object);
+  /// Adds what tells the bytes themselves.
+  void add_contents(const std::string& digest);
+  void append(const SourceTrace& next);
+  void fields(auto&& visit) { visit(names, sizes, times, unsized); }
+};
+
 /// The shards that one rank cuts from a container, and what tells that the container has changed.
 class ShardList {
  public:
@@ -20,7 +32,13 @@ class ShardList {
   void add_slices(Shard shard, Index entries, Index per_shard);
   /// Adds a shard for all of an object.
   void add_object(OpenSplit& split, Shard shard);
+  /// The name or the bytes of something, as earlier versions noted it: their sets are told by this digest.
   void note(const std::string& what);
+  /// Notes the name, and what is known of size and version, of one file of many.
+  void trace(const ObjectInfo& object) { trace_.add(object); }
+  void trace_contents(const std::string& digest) { trace_.add_contents(digest); }
+  /// The container goes on with the one before it: earlier versions took both for one, and noted one digest.
+  void go_on() { goes_on_ = true; }
   void count_objects(Index objects) { objects_ += objects; }
   /// Notes name, size and version of an object, and counts it.
   ObjectInfo note_object(OpenSplit& split, const std::string& name);
@@ -28,12 +46,16 @@ class ShardList {
   const std::vector<Count>& left_out() const { return left_out_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const std::string& digest() const { return digest_; }
+  const SourceTrace& trace() const { return trace_; }
+  bool goes_on() const { return goes_on_; }
   Index objects() const { return objects_; }
-  void fields(auto&& visit) { visit(shards_, digest_, objects_, left_out_); }
+  void fields(auto&& visit) { visit(shards_, digest_, trace_, goes_on_, objects_, left_out_); }
 
  private:
   std::vector<Shard> shards_;
   std::string digest_;
+  SourceTrace trace_;
+  bool goes_on_ = false;
   Index objects_ = 0;
   std::vector<Count> left_out_;
 };

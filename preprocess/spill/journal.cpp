@@ -55,10 +55,27 @@ std::string pixel_parameters(const PrepareSpec& spec) {
   return text;
 }
 
-/// The preparation to which intermediate files belong; empty: none.
-JobIdentity identity_of(const std::string& folder) {
+/// What `job.json` tells of intermediate files.
+struct SpillJob {
+  JobIdentity identity;     ///< the preparation to which they belong; empty: none
+  bool overwrites = false;  ///< it was begun with --overwrite
+  bool cleared = false;     ///< and has removed the partitions that it replaces
+};
+
+bool is_set(const Json& json, const char* name) {
+  const Json* found = json.find(name);
+  return found != nullptr && found->kind() == Json::Kind::boolean && found->as<bool>();
+}
+
+SpillJob spill_job_in(const std::string& folder) {
   const auto json = read_json((fs::path(folder) / job_file).string());
-  return {text_of(json, "recipe"), text_of(json, "source")};
+  return {identity_from(json), is_set(json, "overwrites"), is_set(json, "cleared")};
+}
+
+void write_spill_job(const std::string& folder, const SpillJob& job) {
+  Json json = Json::object({{"overwrites", job.overwrites}, {"cleared", job.cleared}});
+  write_identity(job.identity, json);
+  write_json((fs::path(folder) / job_file).string(), json);
 }
 
 }  // namespace
@@ -91,23 +108,44 @@ std::string layout_text(const PrepareSpec& spec) {
       spec.val_subset, spec.mean_image ? 1 : 0, spec.keep_names ? 1 : 0);
 }
 
-bool is_spill_of(const std::string& folder, const JobIdentity& identity) { return identity_of(folder) == identity; }
+bool is_spill_of(const std::string& folder, const SpillRequest& request) {
+  const JobIdentity found = spill_job_in(folder).identity;
+  return !found.is_of_earlier_version() && difference_of(found, request.identity, request.times).empty();
+}
 
-void prepare_spill(const std::string& folder, const JobIdentity& identity, bool overwrite) {
+void prepare_spill(const std::string& folder, const SpillRequest& request) {
   std::error_code reason;
-  const std::string path = (fs::path(folder) / job_file).string();
-  const JobIdentity found = identity_of(folder);
-  if (found == identity) return;
+  const SpillJob found = spill_job_in(folder);
+  if (is_spill_of(folder, request) && (found.overwrites || !request.overwrite)) {
+    if (found.identity != request.identity)  // the times, which from here on are these
+      write_spill_job(folder, {request.identity, found.overwrites, found.cleared});
+    return;
+  }
   const bool used = fs::exists(folder, reason) && !list_runs(folder).empty();
-  if (used && !overwrite) {
-    fail(
-        Exit::usage,
-        "'{}' is in the way (it belongs to an unfinished preparation {}); choose another --out, or give --overwrite to start anew",
-        folder, found.recipe == identity.recipe ? "of a source that has changed since" : "with other options");
+  if (used && !request.overwrite) {
+    const std::string difference = difference_of(found.identity, request.identity, request.times);
+    if (!difference.empty()) {
+      fail(Exit::usage, "'{}' is in the way (it belongs to an unfinished preparation {}); {} to start anew", folder,
+           difference, advice_on(found.identity, request.identity));
+    }
+    log::warn("'{}' was left by an earlier version, which did not note sizes and times of files: all is read again",
+              folder);
   }
   remove_spill(folder);
   make_folder(folder, "choose a writable --out");
-  write_json(path, Json::object({{"recipe", identity.recipe}, {"source", identity.source}}));
+  write_spill_job(folder, {request.identity, request.overwrite, false});
+}
+
+void remove_replaced(const std::string& folder, const std::vector<std::string>& partitions) {
+  SpillJob job = spill_job_in(folder);
+  if (!job.overwrites || job.cleared) return;
+  for (const auto& path : partitions) {
+    std::error_code reason;
+    if (!fs::remove(path, reason) && reason)
+      fail(Exit::data, "cannot remove '{}' ({}); check its permissions and the disk", path, reason.message());
+  }
+  job.cleared = true;
+  write_spill_job(folder, job);
 }
 
 std::vector<std::string> list_runs(const std::string& folder) {
@@ -200,21 +238,36 @@ void write_preparation(const std::string& folder, const Preparation& p) {
   for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
     if (p.findings[kind] > 0) findings[finding_name(static_cast<Finding>(kind))] = p.findings[kind];
   }
-  write_json((fs::path(folder) / preparation_file).string(), Json::object({{"recipe", p.identity.recipe},
-                                                                           {"source", p.identity.source},
-                                                                           {"layout", p.layout},
-                                                                           {"source_digest", p.source_digest},
-                                                                           {"images_read", p.images_read},
-                                                                           {"findings", findings},
-                                                                           {"files", p.files}}));
+  Json json = Json::object({{"layout", p.layout},
+                            {"source_digest", p.source_digest},
+                            {"images_read", p.images_read},
+                            {"findings", findings},
+                            {"files", p.files}});
+  write_identity(p.identity, json);
+  write_json((fs::path(folder) / preparation_file).string(), json);
+}
+
+void remove_preparation(const std::string& folder) {
+  const fs::path path = fs::path(folder) / preparation_file;
+  std::error_code reason;
+  if (!fs::remove(path, reason) && reason)
+    fail(Exit::data, "cannot remove '{}' ({}); check its permissions and the disk", path.string(), reason.message());
 }
 
 bool read_preparation(const std::string& folder, Preparation& p) {
   const auto json = read_json((fs::path(folder) / preparation_file).string());
   if (!json.is_object()) return false;
-  p.identity = {text_of(json, "recipe"), text_of(json, "source")};
+  const auto number = [](const Json* of, const char* name) {
+    const Json* found = of != nullptr && of->is_object() ? of->find(name) : nullptr;
+    return found != nullptr && found->is_integer() ? found->as<Index>() : Index{0};
+  };
+  p.identity = identity_from(json);
   p.layout = text_of(json, "layout");
   p.source_digest = text_of(json, "source_digest");
+  p.images_read = number(&json, "images_read");
+  for (std::size_t kind = 0; kind < finding_kinds; ++kind) {
+    p.findings[kind] = number(json.find("findings"), finding_name(static_cast<Finding>(kind)));
+  }
   const Json* files = json.find("files");
   if (files == nullptr || !files->is_list()) return false;
   for (const Json& file : files->items()) {

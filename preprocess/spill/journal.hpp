@@ -7,6 +7,7 @@
 
 #include "preprocess/images/survey.hpp"
 #include "preprocess/prepare_spec.hpp"
+#include "preprocess/spill/job_identity.hpp"
 #include "preprocess/spill/run_file.hpp"
 #include "preprocess/spill/spiller.hpp"
 
@@ -17,16 +18,21 @@ std::string recipe_text(const PrepareSpec& spec);
 /// What decides beyond that the bytes of partitions.
 std::string layout_text(const PrepareSpec& spec);
 
-struct JobIdentity {
-  std::string recipe, source;  ///< source: digest of what was found there, of labels and classes
-  bool operator==(const JobIdentity&) const = default;
+/// What a run asks of what earlier ones left.
+struct SpillRequest {
+  JobIdentity identity;
+  bool overwrite = false;
+  Times times = Times::compare;
 };
 
 /// Returns whether the folder holds intermediate files of this preparation.
-bool is_spill_of(const std::string& folder, const JobIdentity& identity);
-/// Makes or finds the spill folder; leaves what another preparation left there only if it is this one's. Throws
-/// Error(usage) where another's is in the way and `overwrite` is off.
-void prepare_spill(const std::string& folder, const JobIdentity& identity, bool overwrite);
+bool is_spill_of(const std::string& folder, const SpillRequest& request);
+/// Makes or finds the spill folder; leaves what is there only if this preparation left it, and, with `overwrite`, if
+/// it was begun with `overwrite`, too. Throws Error(usage) where another's is in the way and `overwrite` is off.
+void prepare_spill(const std::string& folder, const SpillRequest& request);
+/// Removes partitions that a preparation begun with `overwrite` replaces: once, so that those that it has written
+/// stay when it goes on. Throws Error(data).
+void remove_replaced(const std::string& folder, const std::vector<std::string>& partitions);
 /// Names of whole-looking runs, sorted; what a killed writer left is removed.
 std::vector<std::string> list_runs(const std::string& folder);
 void remove_spill(const std::string& folder);
@@ -47,6 +53,8 @@ struct Preparation {
   FindingCounts findings{};
 };
 void write_preparation(const std::string& folder, const Preparation& preparation);
+/// Nothing is taken for done any more.
+void remove_preparation(const std::string& folder);
 /// False where there is none that can be read.
 bool read_preparation(const std::string& folder, Preparation& preparation);
 

@@ -16,12 +16,12 @@
 namespace convoy::preparation {
 namespace {
 
-static_assert(std::is_trivially_copyable_v<RunEntry> && sizeof(RunEntry) == 56);
+static_assert(std::is_trivially_copyable_v<RunEntry> && sizeof(RunEntry) == 64);
 static_assert(std::is_trivially_copyable_v<RunStored> && sizeof(RunStored) == 128);
 
 struct RunHeader {
   std::array<char, 8> magic{'C', 'O', 'N', 'V', 'O', 'Y', 'R', 'N'};
-  std::uint32_t version = 3;
+  std::uint32_t version = 4;
   std::uint32_t crc = 0;  ///< CRC of this header with crc 0, then of everything from entries_begin on
   std::uint64_t file_bytes = 0, entries = 0, sizes = 0;
   std::uint64_t entries_begin = 0, stored_begin = 0, names_begin = 0, tables_begin = 0;
@@ -41,6 +41,7 @@ void RunWriter::add(const RawSample& raw, ProcessedImage& image, Split split, In
   RunEntry entry;
   entry.hash = hash_text(raw.name, seed_);
   entry.content = image.content;
+  entry.file = image.file;
   entry.shard = shard;
   entry.position = raw.next;
   entry.name_bytes = static_cast<std::uint32_t>(raw.name.size());

@@ -31,6 +31,7 @@ struct Slice {
 struct RunEntry {
   std::uint64_t hash = 0;         ///< hash of seed and name: the place in the global order
   std::uint64_t content = 0;      ///< digest of name, class and bytes: for the digest of the source
+  std::uint64_t file = 0;         ///< digest of the bytes alone: finds an image under another name
   Index shard = 0, position = 0;  ///< where it comes from: the first of two of the same name is kept
   std::uint64_t name_begin = 0;
   std::uint32_t name_bytes = 0;

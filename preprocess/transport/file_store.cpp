@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "core/log.hpp"
 #include "io/file.hpp"
 
 namespace convoy::preparation {
@@ -60,10 +59,7 @@ bool leads_back(const fs::directory_entry& entry) {
   const fs::path target = fs::canonical(entry.path(), reason);
   if (reason) return false;
   for (fs::path on_the_way = fs::absolute(entry.path(), reason).parent_path();; on_the_way = on_the_way.parent_path()) {
-    if (fs::canonical(on_the_way, reason) == target) {
-      log::warn("'{}' is a link to a folder on the way to it: left out", entry.path().string());
-      return true;
-    }
+    if (fs::canonical(on_the_way, reason) == target) return true;
     if (on_the_way == on_the_way.parent_path()) return false;
   }
 }
@@ -84,11 +80,15 @@ class FileStore final : public Store {
       const std::string name = entry.path().filename().string();
       std::error_code unknown;
       if (entry.is_directory(unknown)) {
-        if (!leads_back(entry)) listing.folders.push_back(name);
+        if (leads_back(entry)) {
+          leave_out(entry.path().string(), "a link to a folder on the way to it");
+        } else {
+          listing.folders.push_back(name);
+        }
       } else if (entry.is_other(unknown)) {
-        log::warn("'{}' is no file (a pipe, socket or device): left out", entry.path().string());
+        leave_out(entry.path().string(), "no file (a pipe, socket or device)");
       } else {
-        listing.objects.push_back({name, -1, ""});  // sizes would cost a call each
+        listing.objects.push_back({name, -1, ""});  // sizes would cost a call each: glance_at()
       }
     }
     if (reason) fail(Exit::data, "cannot list the folder '{}' ({}); check the disk", path, reason.message());
@@ -100,9 +100,15 @@ class FileStore final : public Store {
 
   ObjectInfo look_up(const std::string& name) override {
     const File file(require_file(address(name)), File::Access::read);
+    ObjectInfo object = glance_at(name);
+    if (object.bytes < 0) fail(Exit::data, "cannot stat '{}'", file.path());
+    return object;
+  }
+
+  ObjectInfo glance_at(const std::string& name) override {
     struct stat status {};
-    if (::stat(file.path().c_str(), &status) != 0) fail(Exit::data, "cannot stat '{}'", file.path());
-    return {name, static_cast<Index>(file.size()),
+    if (::stat(address(name).c_str(), &status) != 0) return {name, -1, "missing"};
+    return {name, static_cast<Index>(status.st_size),
             fmt::format("{}.{:09}", status.st_mtim.tv_sec, status.st_mtim.tv_nsec)};
   }
 

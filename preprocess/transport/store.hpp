@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,12 +49,23 @@ class Store {
   virtual Listing list(const std::string& folder) = 0;
   /// Size and version of one object. Throws Error(data) where there is none.
   virtual ObjectInfo look_up(const std::string& name) = 0;
+  /// Size and version of an object, if they cost no request of their own; an object that is missing has none.
+  virtual ObjectInfo glance_at(const std::string& name) { return {name, -1, ""}; }
   /// Remote stores begin to fetch at once, so that several streams opened ahead arrive together.
   virtual std::unique_ptr<ByteStream> open(const std::string& name, const ByteRange& range = {}) = 0;
   /// Full address of an object, for messages.
   virtual std::string address(const std::string& name) const = 0;
   /// Streams of small objects worth having open at once.
   virtual std::size_t streams_ahead() const = 0;
+  /// What its listings left out so far: addresses, and what is there.
+  const std::map<std::string, std::string>& left_out() const { return left_out_; }
+
+ protected:
+  /// A folder is listed several times, and by several ranks: what is left out is told once, by who looked at all.
+  void leave_out(const std::string& address, const char* what) { left_out_.emplace(address, what); }
+
+ private:
+  std::map<std::string, std::string> left_out_;
 };
 
 struct TransferSpec {

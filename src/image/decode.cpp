@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "core/errors.hpp"
 #include "image/jpeg.hpp"
@@ -23,7 +24,10 @@ std::string kind_of(std::span<const std::uint8_t> file) {
                          file.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(12, file.size())));
   if (head.starts_with("GIF8")) return "a GIF file";
   if (head.starts_with("BM")) return "a BMP file";
-  if (head.starts_with("II*") || head.starts_with("MM\0*")) return "a TIFF file";
+  using namespace std::string_view_literals;  // they know their length: the magic numbers hold null bytes
+  for (const auto magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
+    if (head.starts_with(magic)) return "a TIFF file";
+  }
   if (head.starts_with("<")) return "HTML or XML text";
   return "neither JPEG, PNG nor WebP";
 }

@@ -59,7 +59,7 @@ SITES = {
     "src/run/observe.cpp": (3, "others"),
     "src/run/supervisor.cpp": (3, "goes_on; stall_test.py"),
     "preprocess/images/folder_lock.cpp": (2, "images"),
-    "preprocess/spill/journal.cpp": (7, "images"),
+    "preprocess/spill/journal.cpp": (9, "images"),
     "preprocess/images/report.cpp": (1, "images"),
     "preprocess/output.cpp": (2, "synthetic, images"),
     "preprocess/partition_writer.cpp": (7, "synthetic, images"),

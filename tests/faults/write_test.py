@@ -334,6 +334,13 @@ def images(work):
     for name, folder in folders[::7]:
         code, said = run(words(folder), program=PREPROCESS)
         expect(code == 0 and partitions(folder) == partitions(f"{work}/whole/out"), f"{name}: made in the end, the same bytes", said)
+    folder = f"{work}/whole/out"
+    whole = partitions(folder)
+    for name in ("/preparation.json", "/train-00001"):
+        code, said = run([*words(folder), "--overwrite"], [f"unlink:{name}:EROFS:1"], program=PREPROCESS)
+        expect(code == 3 and "cannot remove" in said and REASONS["EROFS"] in said, f"{name} can't be replaced", said)
+        code, said = run([*words(folder), "--overwrite"], program=PREPROCESS)
+        expect(code == 0 and partitions(folder) == whole, "and is replaced in the end", said)
 
 
 if __name__ == "__main__":

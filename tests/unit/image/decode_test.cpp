@@ -50,6 +50,17 @@ Image decoded(Decoder& decoder, const std::vector<std::uint8_t>& file) {
   return image;
 }
 
+TEST(Decode, NamesTiffFilesOfBothByteOrders) {
+  Decoder decoder;
+  const std::vector<std::vector<std::uint8_t>> tiff{{'M', 'M', 0, 42, 0, 0, 0, 8}, {'I', 'I', 42, 0, 8, 0, 0, 0}};
+  for (const auto& file : tiff) {
+    EXPECT_NE(decoder.open(file).reason.find("a TIFF file"), std::string::npos) << decoder.open(file).reason;
+  }
+  for (const auto& file : std::vector<std::vector<std::uint8_t>>{{'M', 'M', 'M', 42, 0, 0, 0, 8}, {'I', 'I', '*'}}) {
+    EXPECT_EQ(decoder.open(file).reason.find("TIFF"), std::string::npos) << decoder.open(file).reason;
+  }
+}
+
 TEST(Decode, RegionsAreThePixelsOfTheWhole) {
   Decoder decoder;
   const ImageSize sizes[] = {{97, 131}, {64, 200}, {15, 15}};
