@@ -10,6 +10,7 @@
 #include "checkpoint/fence.hpp"
 #include "checkpoint/meta.hpp"
 #include "comm/communicator.hpp"
+#include "core/weight_choice.hpp"
 #include "network/plan.hpp"
 
 namespace convoy {
