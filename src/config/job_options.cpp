@@ -224,7 +224,7 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
       text_option("weights", "PATH", checkpoint.weights,
                   "start a new run from the weights of a checkpoint, or of a safetensors, PyTorch or ONNX file");
   weights.allowed =
-      "the path of a checkpoint, a run directory or a file, such as torch.save(model.state_dict(), 'FILE.pth') writes";
+      "the path of a checkpoint, a run directory or a file, such as torch.save(model.state_dict(), 'FILE.pth') writes, or FILE.pth:KEY for one of its dictionaries";
   weights.set = [&checkpoint](const std::string& text) {
     const std::string name = text.substr(text.rfind('.') + 1);
     if (name.starts_with("IMAGENET1K_V") || name == "DEFAULT")

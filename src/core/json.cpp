@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace convoy {
 namespace {
@@ -86,9 +87,17 @@ Json Json::object(std::initializer_list<Member> members) {
   return json;
 }
 
-Json Json::parse(const std::string& text) {
+Json Json::parse(const std::string& text, Names names) {
+  std::vector<std::set<std::string>> open;  // of the objects that aren't at their end
+  const auto watch = [&](int, Ordered::parse_event_t event, const Ordered& value) {
+    if (event == Ordered::parse_event_t::object_start) open.emplace_back();
+    if (event == Ordered::parse_event_t::object_end) open.pop_back();
+    if (event == Ordered::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
+      throw std::invalid_argument("there are two '" + value.get<std::string>() + "'");
+    return true;
+  };
   try {
-    return from(Ordered::parse(text));
+    return from(names == Names::any ? Ordered::parse(text) : Ordered::parse(text, watch));
   } catch (const Ordered::exception& error) {
     // `[json.exception.parse_error.101] parse error at line 1 ...; last read: ...`, whose last bytes may be no text
     std::string what = error.what();

@@ -38,8 +38,10 @@ class Json {
   static Json list() { return Json(std::vector<Json>()); }
   static Json object(std::initializer_list<Member> members = {});
 
+  /// once: an object may not have two members of one name; else the last counts.
+  enum class Names : bool { any, once };
   /// Throws std::invalid_argument.
-  static Json parse(const std::string& text);
+  static Json parse(const std::string& text, Names names = Names::any);
   /// Null for a text that is no JSON.
   static Json parse_or_null(const std::string& text);
   /// On one line for indent < 0. A number that is not finite becomes null, a byte that is not UTF-8 the replacement

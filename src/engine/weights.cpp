@@ -26,8 +26,13 @@ std::string tell(const TensorFile& file, const StateFit& fit, std::size_t taken,
   const std::string rest = others == 0 ? ""
                                        : fmt::format(", {} left out ({} of them counters and auxiliary classifiers)",
                                                      others, fit.left_out.size());
-  return fmt::format("weights from '{}' ({}{}): {}{}; digest {:016x}", file.path(), name_of(file.format()), section,
-                     counted(taken, "tensor"), rest, digest);
+  const std::vector<std::string>& keys = file.other_sections();
+  const std::string unread =
+      keys.empty() ? ""
+                   : fmt::format("; not read: those under '{}' ('{}:{}' takes them)", fmt::join(keys, "', '"),
+                                 file.path(), keys.front());
+  return fmt::format("weights from '{}' ({}{}): {}{}; digest {:016x}{}", file.path(), name_of(file.format()), section,
+                     counted(taken, "tensor"), rest, digest, unread);
 }
 
 /// On rank 0.
@@ -110,6 +115,8 @@ std::string data_in_onnx(const TensorFile& file) {
     data.short_side = Json::parse(told.at("resize_size")).as<Index>();
     data.normalise = normalise_named(told.at("normalization"));
     if (!data.normalise) throw std::invalid_argument("normalization");
+    if (const auto digests = told.find(data_digests); digests != told.end())  // older exports have none
+      std::istringstream(digests->second) >> std::hex >> data.train_digest >> data.val_digest;
     return to_text(meta);
   } catch (const std::exception&) {  // of JSON, or a key that is missing
     fail(Exit::data, "'{}' gives its classes and its input in another form than 'convoy export' does; export it again",
@@ -123,7 +130,7 @@ FoundWeights open_weights(Communicator& communicator, const std::string& path) {
   // The format, its path and its meta part in lines; the first is empty for a checkpoint.
   const std::string answer = ask_first_rank(communicator, "looking at the weights", [&]() -> std::string {
     std::error_code unknown;
-    if (!std::filesystem::is_regular_file(path, unknown)) return {};
+    if (!std::filesystem::is_regular_file(file_part_of(path).path, unknown)) return {};
     const auto format = tensor_format_of(path);
     if (!format) {
       require_checkpoint(path);

@@ -83,6 +83,7 @@ Metadata describe(const SavedModel& saved, const HostModel& model) {
           {"std", json_of(per_one(data.std))},
           {"crop_size", json_of(std::vector<Index>{model.input.height, model.input.width})},
           {"resize_size", fmt::format("{}", std::max(data.short_side, side))},
+          {data_digests, fmt::format("{:016x} {:016x}", data.train_digest, data.val_digest)},
           {"weights", model.weights},
           {"epoch", fmt::format("{}", meta.position.epoch)},
           {"step", fmt::format("{}", meta.position.step)},

@@ -44,8 +44,9 @@ GraphSpec network_by_name(const TensorFile& file, const GraphSpec& asked) {
   return with_usual_input(asked, 0, 0, 0);
 }
 
-/// On rank 0. The network of a file that names none, for the file's number of classes.
-GraphSpec network_in(const std::string& path, const GraphSpec& asked) {
+/// On rank 0. The network of a file that names none, for the file's number of classes. `sides` learns those of the
+/// input that an ONNX graph fixes, if they differ.
+GraphSpec network_in(const std::string& path, const GraphSpec& asked, ImageSize& sides) {
   const TensorFile file(path);
   if (file.format() == TensorFormat::onnx && asked.model.empty()) {
     const OnnxNetwork network = read_onnx_network(File(path, File::Access::read));
@@ -53,6 +54,7 @@ GraphSpec network_in(const std::string& path, const GraphSpec& asked) {
       fail(Exit::usage, "'{}' holds its network; leave the options of the network out", path);
     GraphSpec spec = network.spec;
     spec.image_size = network.height == network.width ? network.height : 0;
+    if (network.height > 0 && network.width > 0 && spec.image_size == 0) sides = {network.height, network.width};
     spec.norm_epsilon = usual_norm_epsilon;
     log::info("'{}' is a graph of {} for {}", path, counted(spec.layers.size(), "layer"),
               counted(spec.classes, "class"));
@@ -106,7 +108,7 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   if (!model.found.format)
     require_choice(model.found.path, model.found.file.meta, choice);
   else if (choice != WeightChoice::usual)
-    fail(Exit::usage, "'{}' holds one set of weights; leave --ema and --no-ema out", path);
+    fail(Exit::usage, "'{}' holds one set of weights; leave --ema and --no-ema out ('FILE.pth:KEY' takes one of several dictionaries)", path);
   if (model.found.tells()) {
     model.config = config_of(model.found.file.meta, model.found.path);
     const std::string& own = model.config.model.model;
@@ -120,9 +122,11 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
     return model;
   }
   const std::string answer = ask_first_rank(communicator, "looking for the network of a file", [&] {
-    const GraphSpec spec = network_in(path, network);
-    std::string text = fmt::format("{}\n{}\n{} {} {} {}", spec.model, to_line(spec.layers, Origins::dropped),
-                                   spec.classes, spec.channels, norms_of(spec).epsilon, spec.image_size);
+    ImageSize sides;
+    const GraphSpec spec = network_in(path, network, sides);
+    std::string text =
+        fmt::format("{}\n{}\n{} {} {} {} {} {}", spec.model, to_line(spec.layers, Origins::dropped), spec.classes,
+                    spec.channels, norms_of(spec).epsilon, spec.image_size, sides.height, sides.width);
     for (const auto& [name, value] : spec.options) text += fmt::format(" {} {}", name, value);
     return text;
   });
@@ -132,9 +136,15 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   std::string layers;
   std::getline(words, layers);
   spec.layers = layers_of_line(layers);
-  words >> model.classes >> model.channels >> spec.norm_epsilon.emplace() >> spec.image_size;
+  ImageSize sides;
+  words >> model.classes >> model.channels >> spec.norm_epsilon.emplace() >> spec.image_size >> sides.height >>
+      sides.width;
   for (std::string name, value; words >> name >> value;) spec.options[name] = value;
-  if (const TrainedData& data = model.found.file.meta.data; !data.class_names.empty()) {
+  TrainedData& data = model.found.file.meta.data;
+  if (data.class_names.empty()) {  // images of other sides than the graph's are refused: their input is a square
+    data.height = sides.height;
+    data.width = sides.width;
+  } else {
     // An ONNX file of 'convoy export' describes its classes and its input.
     model.classes = model.channels = 0;
     model.config.data.normalise = normalise_of(model.found);

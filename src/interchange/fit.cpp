@@ -254,6 +254,8 @@ std::vector<GraphSpec> networks_that_fit(const TensorFile& file) {
 
 void fail_misfit(const StateFit& fit, const Plan& plan, const TensorFile& file) {
   std::vector<std::string> others;
+  for (const auto& [entry, from] : fit.misshapen)
+    if (!from->fault.empty()) fail(Exit::data, "{}", from->fault);  // its shape isn't known either
   if (fit.fits_body() && !fit.fits())
     fail(Exit::data, "'{}' ({}, {}) holds {} without its {} ({}); 'convoy train --weights' starts a new one",
          file.path(), name_of(file.format()), counted(file.tensors().size(), "tensor"), plan.graph.model,

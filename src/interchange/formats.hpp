@@ -13,6 +13,7 @@ struct TensorIndex {
   std::vector<StoredValues> tensors;
   std::map<std::string, std::string> metadata;
   std::string section;  ///< PyTorch: the key under which the tensors lie, `state_dict`; empty: the root
+  std::vector<std::string> other_sections;
 };
 
 /// The product of the extent. Throws Error(data), naming `what`, if a side is negative or the product exceeds `most`.
@@ -21,7 +22,8 @@ std::vector<Index> row_major(const std::vector<Index>& extent);
 
 /// All ranges that they return lie in the file. Throw Error(data).
 TensorIndex read_safetensors_index(const File& file);
-TensorIndex read_pth_index(const File& file);
+/// `key`: of the dictionary that is read; empty: the first of those that training programs write, averages first.
+TensorIndex read_pth_index(const File& file, const std::string& key);
 
 /// Of a place in this file that holds one tensor in row-major order, rounded to fp32.
 std::vector<float> read_in_order(const File& file, const StoredValues& tensor);

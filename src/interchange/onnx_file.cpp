@@ -17,6 +17,7 @@ namespace {
 // Far above any network's: 10,000 operators have 200,000 entries and 4 MB of texts.
 constexpr std::size_t most_entries = 2'000'000;
 constexpr std::uint64_t longest_text = 1U << 20U, most_text = 64U << 20U;
+constexpr std::uint64_t most_outside = std::uint64_t{1} << 40U;  ///< values of a tensor beside the file
 constexpr Index most_values = 64;              ///< of a tensor that is kept in memory
 constexpr const char* own_domain = "ai.onnx";  ///< or none
 enum Type : int {
@@ -236,7 +237,7 @@ class Reader {
       }
     }
     const std::string what = "tensor '" + tensor.name + "' of '" + window_.file().path() + "'";
-    if (external) tensor.place = outside_place(outside, what);
+    if (external) tensor.place = outside_place(outside, tensor, what);
     if (numbers) {
       if (tensor.type != int32_type && tensor.type != int64_type && tensor.type != bool_type)
         refuse("stores '" + tensor.name + "' as integers that hold the bits of other numbers");
@@ -267,8 +268,10 @@ class Reader {
       fail(Exit::data, "{} has {} bytes for {} values; export it again", what, tensor.place.bytes, elements);
   }
 
-  /// Of a file beside this one. Nothing leads out of the folder.
-  ValuesPlace outside_place(const std::map<std::string, std::string>& words, const std::string& what) const {
+  /// Of a file beside this one. Nothing leads out of the folder. Files may leave out where the values begin (0) and how
+  /// many bytes they have.
+  ValuesPlace outside_place(const std::map<std::string, std::string>& words, const OnnxTensor& tensor,
+                            const std::string& what) const {
     const auto number = [&](const char* key) {
       std::uint64_t value = 0;
       const auto found = words.find(key);
@@ -288,6 +291,8 @@ class Reader {
            "(torch.onnx.export: external_data=False)",
            what, name.substr(0, 100));
     ValuesPlace place{.offset = number("offset"), .bytes = number("length"), .crc = {}, .beside = name};
+    if (const auto type = type_of(tensor); type && words.count("length") == 0)
+      place.bytes = bytes_of(*type) * static_cast<std::uint64_t>(checked_count(tensor.extent, most_outside, what));
     return place;
   }
 

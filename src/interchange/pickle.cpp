@@ -24,7 +24,9 @@ class PickleReader {
       : to_(to), bytes_(bytes), globals_(globals), what_(what) {}
 
   void run() {
-    if (next<std::uint8_t>() != 0x80 || next<std::uint8_t>() != 2) refuse("it is not of protocol 2");
+    if (next<std::uint8_t>() != 0x80) refuse("it is older than protocol 2");
+    if (const int protocol = next<std::uint8_t>(); protocol < 2 || protocol > 5)
+      refuse(fmt::format("it is of protocol {}", protocol));
     while (step(static_cast<char>(next<std::uint8_t>()))) {
     }
     if (stack_.size() != 1 || stack_.front() == mark) refuse("it ends with values left");
@@ -35,8 +37,8 @@ class PickleReader {
   using Kind = PickleValue::Kind;
 
   [[noreturn]] void refuse(const std::string& why) const {
-    fail(Exit::data, "{} can't be read ({}, at byte {}); save it again with torch.save of the state dict alone", what_,
-         why, at_);
+    fail(Exit::data, "{} can't be read ({}, at byte {}); save the state dict alone: torch.save(model.state_dict(), 'new.pth')",
+         what_, why, at_);
   }
 
   std::string_view take(std::size_t count) {
@@ -91,6 +93,7 @@ class PickleReader {
   }
   void append(Kind kind, const std::vector<PickleId>& items) {
     PickleValue& into = value(top());
+    if (into.kind == Kind::made) return;  // a deque, a dict of another class
     if (into.kind != kind) refuse("items are added to a value that has none");
     if (kind == Kind::dict && items.size() % 2 != 0) refuse("a key has no value");
     into.items.insert(into.items.end(), items.begin(), items.end());
@@ -102,12 +105,22 @@ class PickleReader {
     stack_.push_back(found->second);
   }
 
-  void push_global() {
-    const std::string module = line(), name = line();
-    std::string full = module + "." + name;
-    if (std::find(globals_.begin(), globals_.end(), full) == globals_.end())
-      refuse(fmt::format("it names '{}', which is none of a state dict's", full));
+  void push_global(std::string full) {
+    if (std::find(globals_.begin(), globals_.end(), full) == globals_.end()) refuse_global(full);
     push({.kind = Kind::global, .text = std::move(full)});
+  }
+  [[noreturn]] void refuse_global(const std::string& full) const {
+    if (full.starts_with("torch.nn.modules."))
+      fail(Exit::data,
+           "{} holds a whole module ('{}'), which is code of Python, not a state dict; convert it where that code is: "
+           "torch.save(torch.load(FILE, weights_only=False).state_dict(), 'new.pth')",
+           what_, full);
+    refuse(fmt::format("it names '{}', which is none of a state dict's", full));
+  }
+  std::string pop_text() {
+    const PickleId id = pop();
+    if (value(id).kind != Kind::text) refuse("a name is no text");
+    return value(id).text;
   }
 
   void call() {
@@ -117,16 +130,17 @@ class PickleReader {
     if (value(function).text == "collections.OrderedDict") {
       if (!value(arguments).items.empty()) refuse("an OrderedDict is made of arguments");
       push({.kind = Kind::dict});
+    } else if (value(function).text == "collections.defaultdict") {  // of what makes missing values
+      push({.kind = Kind::dict});
     } else {
       push({.kind = Kind::made, .items = {function, arguments}});
     }
   }
 
-  void push_long() {
-    const std::size_t count = next<std::uint8_t>();
-    if (count > 8) refuse("a number is too large");
-    std::uint64_t bits = 0;
+  void push_long(std::size_t count) {
     const std::string_view digits = take(count);
+    if (count > 8) return push({.kind = Kind::other});  // of the state of a random number generator
+    std::uint64_t bits = 0;
     std::memcpy(&bits, digits.data(), count);
     const bool negative = count > 0 && (static_cast<unsigned char>(digits.back()) & 0x80U) != 0;
     if (negative && count < 8) bits |= ~std::uint64_t{0} << (8 * count);
@@ -140,6 +154,10 @@ class PickleReader {
   }
 
   void push_text(std::size_t count) { push({.kind = Kind::text, .text = std::string(take(count))}); }
+  void push_bytes(std::size_t count) {
+    take(count);
+    push({.kind = Kind::other});
+  }
 
   /// False at the end.
   bool step(char opcode) {
@@ -169,7 +187,10 @@ class PickleReader {
         push_integer(next<std::uint16_t>());
         return true;
       case 0x8a:  // LONG1
-        push_long();
+        push_long(next<std::uint8_t>());
+        return true;
+      case 0x8b:  // LONG4
+        push_long(next<std::uint32_t>());
         return true;
       case 'G':  // BINFLOAT
         push_real();
@@ -177,8 +198,33 @@ class PickleReader {
       case 'X':  // BINUNICODE
         push_text(next<std::uint32_t>());
         return true;
-      case 'U':  // SHORT_BINSTRING
+      case 'U':   // SHORT_BINSTRING
+      case 0x8c:  // SHORT_BINUNICODE
         push_text(next<std::uint8_t>());
+        return true;
+      case 0x8d:  // BINUNICODE8
+        push_text(next<std::uint64_t>());
+        return true;
+      case 'C':  // SHORT_BINBYTES
+        push_bytes(next<std::uint8_t>());
+        return true;
+      case 'B':  // BINBYTES
+        push_bytes(next<std::uint32_t>());
+        return true;
+      case 0x8e:  // BINBYTES8
+      case 0x96:  // BYTEARRAY8
+        push_bytes(next<std::uint64_t>());
+        return true;
+      case 0x8f:  // EMPTY_SET
+        push({.kind = Kind::other});
+        return true;
+      case 0x90:  // ADDITEMS
+        pop_to_mark();
+        if (value(top()).kind != Kind::other) refuse("items are added to a value that has none");
+        return true;
+      case 0x91:  // FROZENSET
+        pop_to_mark();
+        push({.kind = Kind::other});
         return true;
       case ')':  // EMPTY_TUPLE
         push({.kind = Kind::tuple});
@@ -225,8 +271,25 @@ class PickleReader {
       case 'j':  // LONG_BINGET
         recall(next<std::uint32_t>());
         return true;
-      case 'c':  // GLOBAL
-        push_global();
+      case 0x94:  // MEMOIZE
+        remember(static_cast<std::uint32_t>(memo_.size()));
+        return true;
+      case 0x95:  // FRAME
+        next<std::uint64_t>();
+        return true;
+      case 'c': {  // GLOBAL
+        const std::string module = line(), name = line();
+        push_global(module + "." + name);
+        return true;
+      }
+      case 0x93: {  // STACK_GLOBAL
+        const std::string name = pop_text(), module = pop_text();
+        push_global(module + "." + name);
+        return true;
+      }
+      case 0x92:  // NEWOBJ_EX
+        pop();
+        call();
         return true;
       case 'R':   // REDUCE
       case 0x81:  // NEWOBJ

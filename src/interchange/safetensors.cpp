@@ -29,17 +29,26 @@ StoredValues tensor_of(const File& file, const std::string& name, const Json& en
   StoredValues tensor{.name = name};
   const auto word = entry.at("dtype").as<std::string>();
   const auto* type = std::find_if(types.begin(), types.end(), [&](TensorType each) { return word == name_of(each); });
-  if (type == types.end())
-    fail(Exit::data, "tensor '{}' of '{}' is of type {} (F16, BF16, F32, F64 and I64 are read); save it as F32", name,
-         file.path(), word);
-  tensor.type = *type;
   tensor.extent = entry.at("shape").as<std::vector<Index>>();
   const auto offsets = entry.at("data_offsets").as<std::vector<std::uint64_t>>();
   const std::uint64_t buffer = file.size() - begin;
+  const bool lies_inside = offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= buffer;
+  if (type == types.end()) {  // a counter, or a network's tensor that is needed: who reads it learns why it can't
+    if (!lies_inside) fail_damaged(file, fmt::format("'{}' lies outside the file", name));
+    tensor.place = {.offset = begin + offsets[0], .bytes = offsets[1] - offsets[0]};
+    tensor.fault = fmt::format(
+        "tensor '{}' of '{}' is of type {} (F16, BF16, F32, F64 and I64 are read); convert the file in Python: "
+        "from safetensors.torch import load_file, save_file; "
+        "save_file({{k: v.float() for k, v in load_file('{}').items()}}, 'new.safetensors')",
+        name, file.path(), word, file.path());
+    if (tensor.extent.size() > most_dimensions) tensor.extent.clear();
+    return tensor;
+  }
+  tensor.type = *type;
   const Index count =
       checked_count(tensor.extent, buffer / bytes_of(*type), fmt::format("'{}' of '{}'", name, file.path()));
   tensor.strides = row_major(tensor.extent);
-  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > buffer)
+  if (!lies_inside)
     fail_damaged(file, fmt::format("'{}' lies outside the file", name));
   tensor.place = {.offset = begin + offsets[0], .bytes = offsets[1] - offsets[0]};
   if (tensor.place.bytes != static_cast<std::uint64_t>(count) * bytes_of(*type))
@@ -68,15 +77,20 @@ TensorIndex read_safetensors_index(const File& file) {
   std::uint64_t length = 0;
   if (file.size() < length_bytes) fail_damaged(file, "it is too short");
   file.read_at(&length, sizeof length, 0);
-  if (length > longest_header || length > file.size() - length_bytes)
-    fail_damaged(file, fmt::format("its header has {} bytes", length));
+  if (length > file.size() - length_bytes)
+    fail_damaged(file, fmt::format("its header has {} bytes, and {} follow", length, file.size() - length_bytes));
+  if (length > longest_header)
+    fail(Exit::data,
+         "'{}' has a header of {} bytes (at most {} are read; 10,000 tensors take 1 MB); save it with less metadata, or the "
+         "tensors of one network alone",
+         file.path(), length, longest_header);
   std::string header(length, '\0');
   file.read_at(header.data(), header.size(), length_bytes);
   if (std::count(header.begin(), header.end(), ':') > most_colons) fail_damaged(file, "it has too many tensors");
   TensorIndex index;
   const std::uint64_t begin = length_bytes + length;
   try {
-    const Json json = Json::parse(header);
+    const Json json = Json::parse(header, Json::Names::once);
     if (!json.is_object()) fail_damaged(file, "its header is no object");
     for (std::size_t i = 0; i < json.names().size(); ++i) {
       const std::string& name = json.names()[i];

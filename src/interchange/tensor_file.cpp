@@ -25,7 +25,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are stored little endian");
 
-using Head = std::array<char, 16>;
+using Head = std::array<char, 32>;
 
 /// IEEE 754 binary16.
 float float_of_half(std::uint16_t bits) {
@@ -64,11 +64,12 @@ std::optional<TensorFormat> format_of(const File& file) {
   file.read_at(head.data(), std::min<std::uint64_t>(head.size(), file.size()), 0);
   const std::string_view bytes(head.data(), head.size());
   if (begins_as_zip(bytes)) return TensorFormat::pth;
-  // A pickle of protocol 2 that begins with PyTorch's number 0x1950a86a20f9469cfc6c.
-  if (bytes.starts_with(std::string_view("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14)))
+  // A pickle that begins with PyTorch's number 0x1950a86a20f9469cfc6c; from protocol 4 on in a frame of 13 bytes.
+  const std::string_view number("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 12);
+  if (begins_as_pickle(bytes) && bytes.substr(2 + (bytes[1] < 4 ? 0 : 9)).starts_with(number))
     fail(
         Exit::data,
-        "'{}' is in PyTorch's format from before version 1.6, not a zip archive; convert it in Python: torch.save(torch.load('{}', weights_only=True), 'new.pth')",
+        "'{}' is in PyTorch's format from before version 1.6, not a zip archive; convert it in Python: torch.save(torch.load('{}', weights_only=True), 'new.pth') (weights_only=False for a file that you trust, if it holds more than tensors)",
         file.path(), file.path());
   if (begins_as_safetensors(bytes)) return TensorFormat::safetensors;
   if (begins_as_onnx(bytes)) return TensorFormat::onnx;
@@ -81,15 +82,18 @@ TensorFormat required_format(const File& file) {
        file.path());
 }
 
-TensorIndex read_index(const File& file, TensorFormat format) {
+TensorIndex read_index(const File& file, TensorFormat format, const std::string& key) {
+  if (!key.empty() && format != TensorFormat::pth)
+    fail(Exit::data, "'{}' ({}) has no dictionaries to choose from; leave ':{}' out", file.path(), name_of(format),
+         key);
   switch (format) {
     case TensorFormat::safetensors:
       return read_safetensors_index(file);
     case TensorFormat::pth:
-      return read_pth_index(file);
+      return read_pth_index(file, key);
     case TensorFormat::onnx: {
       OnnxNetwork network = read_onnx_network(file);
-      return {.tensors = std::move(network.tensors), .metadata = std::move(network.metadata), .section = {}};
+      return {.tensors = std::move(network.tensors), .metadata = std::move(network.metadata)};
     }
   }
   return {};
@@ -187,8 +191,19 @@ Index StoredValues::count() const {
   return std::accumulate(extent.begin(), extent.end(), Index{1}, std::multiplies<>());
 }
 
-TensorFile::TensorFile(const std::string& path) : file_(path, File::Access::read), format_(required_format(file_)) {
-  TensorIndex index = read_index(file_, format_);
+FilePart file_part_of(const std::string& path) {
+  std::error_code unknown;
+  const std::size_t colon = path.rfind(':');
+  if (colon == std::string::npos || std::filesystem::exists(path, unknown)) return {path, {}};
+  FilePart part{path.substr(0, colon), path.substr(colon + 1)};
+  if (part.key.empty() || !std::filesystem::is_regular_file(part.path, unknown)) return {path, {}};
+  return part;
+}
+
+TensorFile::TensorFile(const FilePart& part)
+    : file_(part.path, File::Access::read), format_(required_format(file_)) {
+  const std::string& path = part.path;
+  TensorIndex index = read_index(file_, format_, part.key);
   if (index.tensors.size() > most_tensors)
     fail(Exit::data, "'{}' has {} tensors (at most {} are read); give a file of one network", path,
          index.tensors.size(), most_tensors);
@@ -201,6 +216,7 @@ TensorFile::TensorFile(const std::string& path) : file_(path, File::Access::read
   tensors_ = std::move(index.tensors);
   metadata_ = std::move(index.metadata);
   section_ = std::move(index.section);
+  other_sections_ = std::move(index.other_sections);
 }
 
 void TensorFile::open_beside(const StoredValues& tensor) {
@@ -236,6 +252,7 @@ std::vector<std::byte> TensorFile::bytes_of_place(const StoredValues& tensor) co
 }
 
 std::vector<float> TensorFile::read(const StoredValues& tensor) const {
+  if (!tensor.fault.empty()) fail(Exit::data, "{}", tensor.fault);
   const std::uint64_t size = bytes_of(tensor.type);
   std::vector<float> values(static_cast<std::size_t>(tensor.count()));
   const bool in_order = tensor.strides == row_major(tensor.extent);
@@ -311,7 +328,7 @@ void TensorFile::check_digest() const {
 }
 
 std::optional<TensorFormat> tensor_format_of(const std::string& path) {
-  return format_of(File(path, File::Access::read));
+  return format_of(File(file_part_of(path).path, File::Access::read));
 }
 
 }  // namespace convoy

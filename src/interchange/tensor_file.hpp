@@ -48,25 +48,37 @@ struct StoredValues {
   std::vector<Index> extent, strides;  ///< in elements
   ValuesPlace place;
   Index first = 0;  ///< index of the first element within the place
+  /// Why the values can't be read, and what to do, as a sentence; empty: they can. type, place and strides then say
+  /// nothing. Tensors that no network needs may have one.
+  std::string fault = {};
   Index count() const;
 };
 
 /// More than any network has. A hostile file must not decide how much the program allocates.
 constexpr std::size_t most_dimensions = 8, most_tensors = 20000;
 
+/// `FILE:KEY` is the dictionary under KEY of a PyTorch file that has several (`FILE:model_ema.module`).
+struct FilePart {
+  std::string path, key;  ///< key empty: none was given
+};
+FilePart file_part_of(const std::string& path);
+
 /// An open file whose index is read and checked; values are read on demand.
 class TensorFile {
  public:
-  /// The content decides the format, not the name. Throws Error(data) that names the file, the fault and a remedy.
-  explicit TensorFile(const std::string& path);
+  /// `path`: a file, or one with a key (file_part_of). The content decides the format, not the name. Throws Error(data)
+  /// that names the file, the fault and a remedy.
+  explicit TensorFile(const std::string& path) : TensorFile(file_part_of(path)) {}
 
   const std::string& path() const { return file_.path(); }
   TensorFormat format() const { return format_; }
   const std::vector<StoredValues>& tensors() const { return tensors_; }  ///< of different names, in the file's order
   /// safetensors: `__metadata__`. PyTorch: what write_pth stored beside the tensors.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  /// Under which key of a PyTorch file the tensors lie: `state_dict`, `model_ema`; empty: under none.
+  /// Under which key of a PyTorch file the tensors lie: `state_dict`, `model_ema.module`; empty: under none.
   const std::string& section() const { return section_; }
+  /// Other keys of a PyTorch file under which tensors lie, which are not read.
+  const std::vector<std::string>& other_sections() const { return other_sections_; }
   /// Null: there is none.
   const StoredValues* find(const std::string& name) const;
   /// In row-major order, rounded to fp32. Throws Error(data).
@@ -75,6 +87,7 @@ class TensorFile {
   void check_digest() const;
 
  private:
+  explicit TensorFile(const FilePart& part);
   void open_beside(const StoredValues& tensor);
   const File& file_of(const StoredValues& tensor) const;
   /// All bytes of a place, whose checksum is checked when it is read for the first time.
@@ -86,6 +99,7 @@ class TensorFile {
   std::vector<StoredValues> tensors_;
   std::map<std::string, std::string> metadata_;
   std::string section_;
+  std::vector<std::string> other_sections_;
   mutable std::set<std::uint64_t> checked_;  ///< offsets of the places whose checksum is known to be right
 };
 
@@ -98,6 +112,9 @@ std::optional<TensorFormat> tensor_format_of(const std::string& path);
 constexpr const char* convoy_metadata = "convoy";
 /// Metadata under this name is the digest_of_contents of the file that Convoy wrote.
 constexpr const char* digest_metadata = "digest";
+/// Metadata under this name, which an ONNX file has too, are the digests of the training and the validation samples,
+/// hexadecimal.
+constexpr const char* data_digests = "data_digests";
 /// Of what Convoy reads from a file: names, types, shapes and bytes of all tensors, in any order, and the metadata
 /// under convoy_metadata. Hexadecimal.
 std::string digest_of_contents(const std::vector<NamedTensor>& tensors,

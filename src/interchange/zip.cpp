@@ -87,13 +87,11 @@ std::vector<ZipEntry> read_zip(const File& file) {
     const auto flags = number_at<std::uint16_t>(directory, at + 8),
                method = number_at<std::uint16_t>(directory, at + 10);
     entry.crc = number_at<std::uint32_t>(directory, at + 16);
-    entry.bytes = number_at<std::uint32_t>(directory, at + 24);
-    const std::uint64_t stored = number_at<std::uint32_t>(directory, at + 20),
+    entry.bytes = number_at<std::uint32_t>(directory, at + 20);
+    const std::uint64_t whole = number_at<std::uint32_t>(directory, at + 24),
                         local = number_at<std::uint32_t>(directory, at + 42);
     at += central_bytes + name_bytes + rest;
-    if (method != 0 || (flags & 1) != 0 || stored != entry.bytes)
-      fail(Exit::data, "'{}' has a compressed or encrypted entry '{}'; save it with torch.save, which does neither",
-           file.path(), entry.name);
+    entry.plain = method == 0 && (flags & 1) == 0 && whole == entry.bytes;
     if (local > begin || begin - local < local_bytes) fail_damaged(file, "an entry lies outside the file");
     const std::string header = read_text(file, local, local_bytes);
     if (number_at<std::uint32_t>(header, 0) != local_signature) fail_damaged(file, "an entry has no header");

@@ -14,13 +14,14 @@ struct ZipEntry {
   std::string name;
   std::uint64_t offset = 0, bytes = 0;  ///< of the data in the file
   std::uint32_t crc = 0;                ///< CRC-32 of the data
+  bool plain = true;                    ///< neither compressed nor encrypted
 };
 
 /// zip's CRC-32. zip_crc(b, zip_crc(a)) is that of a followed by b.
 std::uint32_t zip_crc(std::span<const std::byte> data, std::uint32_t crc = 0);
 
 /// Entries in the order of the archive's directory; each lies wholly in the file. Throws Error(data) if this is not a
-/// whole archive of stored entries below 4 GB.
+/// whole archive below 4 GB.
 std::vector<ZipEntry> read_zip(const File& file);
 
 /// Writes an archive entry by entry; every entry's data begin at a multiple of 64 bytes. Throws Error(data).

@@ -25,7 +25,6 @@ constexpr std::array signatures{
     Signature{0, "II*\0"sv, "a TIFF image"},
     Signature{0, "MM\0*"sv, "a TIFF image"},
     Signature{0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file of another program"},
-    Signature{0, "\x80\2"sv, "a Python pickle, as older .pth files of PyTorch are"},
     Signature{0, "\x93NUMPY"sv, "a NumPy array"},
     Signature{0, "\x1f\x8b"sv, "a gzip archive"},
     Signature{0,
@@ -48,6 +47,10 @@ bool begins_as_safetensors(std::string_view head) {
   return head.size() > 8 && head.substr(4).starts_with("\0\0\0\0{"sv);
 }
 
+bool begins_as_pickle(std::string_view head) {
+  return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+}
+
 bool begins_as_onnx(std::string_view head) {
   // Protocol buffers: field 1, a version below 128; then the producer's name, the graph or the operator sets.
   return head.size() > 3 && head[0] == '\x08' && head[1] > 0 &&
@@ -60,6 +63,7 @@ std::string foreign_kind(std::string_view head) {
   if (begins_as_onnx(head)) return "an ONNX model";
   if (begins_as_zip(head)) return "a ZIP archive, as PyTorch's .pth files are";
   if (begins_as_safetensors(head)) return "a safetensors file";
+  if (begins_as_pickle(head)) return "a Python pickle, as older .pth files of PyTorch are";
   for (const Signature& known : signatures)
     if (head.size() >= known.at && head.substr(known.at).starts_with(known.bytes)) return known.kind;
   if (!head.empty() && !begins_as_sealed(head) && std::all_of(head.begin(), head.end(), is_text)) return "a text file";

@@ -11,6 +11,8 @@ bool begins_as_zip(std::string_view head);
 /// By the first bytes: the length of a header below 4 GB, and its bracket.
 bool begins_as_safetensors(std::string_view head);
 
+/// By the first bytes: a Python pickle of protocol 2 to 5.
+bool begins_as_pickle(std::string_view head);
 /// By the first bytes: an ONNX model with its version first, as all writers put it.
 bool begins_as_onnx(std::string_view head);
 /// By the first bytes: a file that this program seals, damaged or not.

@@ -243,6 +243,8 @@ def imports(work):
         check(figures(folder) == figures(path), f"{network}: evaluate says of the graph what it says of the run: {figures(path)}")
         check(np.array_equal(probabilities(folder, data), probabilities(path, data)), f"{network}: so does predict, bit for bit")
     path = f"{work}/resnet8.onnx"
+    out, err = run(1, "evaluate", path, "--data", data, "--threads", 1)
+    check("doesn't tell" not in out + err, "an export of Convoy tells its data")
     shown = [alone("inspect", "plan", *words, "--classes", 5, "--image-size", 32) for words in (("--model", "resnet8"), ("--model-file", path))]
     digests = [re.search(r"digest ([0-9a-f]{16})", text).group(1) for text in shown]
     check(digests[0] == digests[1], f"the plan of the file has the digest of resnet8: {digests}")
@@ -270,6 +272,11 @@ def imports(work):
     foreign = f"{work}/foreign.onnx"
     write_onnx(foreign, [("Flatten", ["image"], "flat", {}), ("Gemm", ["flat", "fc.weight"], "y", {"transB": 1})], head, (3, 32, 32))
     check(figures(foreign)["images"] == 6, "a graph of another program")
+    write_onnx(foreign, [("GlobalAveragePool", ["image"], "mean", {}), ("Flatten", ["mean"], "flat", {}), ("Gemm", ["flat", "fc.weight"], "y", {"transB": 1})],
+               {"fc.weight": np.eye(5, 3, dtype=np.float32)}, (3, 32, 48))
+    text = refused("evaluate", foreign)
+    check(f"'{foreign}' takes input of 32 x 48 pixels, and '{data}' holds" in text, f"its input is no square, and the images are: {text[-200:]}")
+    check(figures(foreign, "--image-size", 32)["images"] == 6, "--image-size says which square")
     write_onnx(foreign, [("Flatten", ["image"], "flat", {}), ("Gemm", ["flat", "fc.weight"], "fc", {"transB": 1}), ("Einsum", ["fc"], "y", {})], head, (3, 32, 32))
     check("node 'y' is an operator Einsum" in refused("evaluate", foreign), "what Convoy has not is named")
 
@@ -292,7 +299,7 @@ def errors(work):
     text = alone("export", f"{work}/lenet", "-o", out, "--image-size", 64, expect=2)
     check("--image-size 64 doesn't go with the weights of lenet, whose linear layers were trained with 32 x 32 pixels; leave it out" in text, "weights of one image size")
     check(not [n for n in os.listdir(work) if n.startswith("out")], "nothing is written")
-    check("[default: the average if the checkpoint has one, as evaluate]" in " ".join(alone("export", "--help").split()), "help tells the default of --ema")
+    check("[default: the average if the checkpoint has one, as in validation]" in " ".join(alone("export", "--help").split()), "help tells the default of --ema")
     _, text = export(work, folder, "out.onnx")
     check("out.onnx: resnet8" in text and "parameters" in text, f"told: {text.strip()}")
     before = os.stat(out).st_mtime_ns

@@ -2,8 +2,12 @@
 """--weights of files that other programs wrote: safetensors and PyTorch's, as evaluate, predict and train take them, on 1 and 3 ranks;
 against the checkpoint that has the same values."""
 import argparse
+import collections
+import datetime
 import json
+import math
 import os
+import pathlib
 import sys
 import zipfile
 
@@ -11,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 import image_sets as sets  # noqa: E402  (the path is set above)
 import numpy as np  # noqa: E402
 from runner import PREPROCESS, check, difference, last, run, tensors, train, work_folder  # noqa: E402
-from state_files import Device, Negated, write_pth, write_safetensors  # noqa: E402
+from state_files import FLOAT16, Device, Negated, Size, write_pth, write_safetensors  # noqa: E402
 
 CLASSES = 5
 DATA = ("--synthetic", "--synthetic-samples", 200, "--synthetic-size", 16, "--rgb-mean", "110,120,130", "--rgb-std", "60,55,50")
@@ -58,8 +62,20 @@ def files_of(folder, state):
     write_pth(f"{folder}/loop.pt", {"epoch": 7, "model_state_dict": {f"net.{name}": value for name, value in state.items()}, "device": Device("cpu")})
     write_pth(f"{folder}/state.pt", {"model_state": state})
     write_pth(f"{folder}/best.pth", {"epoch": 5, "best_acc1": np.array(76.5, np.float32), "state_dict": wrapped, "arch": "resnet8"})
+    # What else training scripts save: nobody needs it, so nobody must know it.
+    rest = {"args": argparse.Namespace(out=pathlib.PurePosixPath("/runs/a"), dtype=FLOAT16, device=Device("cuda:0")), "counts": collections.Counter("aab"),
+            "history": collections.defaultdict(list, loss=[0.5]), "size": Size((1, 2)), "seen": {1, 2}, "classes": frozenset("ab"), "queue": collections.deque([1]),
+            "saved": datetime.datetime(2024, 5, 1, tzinfo=datetime.timezone.utc), "took": datetime.timedelta(1), "rng": np.arange(5, dtype=np.uint8),
+            "steps": np.arange(3, dtype=np.int32), "flags": np.array([True]), "half": np.ones(2, np.float16), "seed": 2**70, "huge": -2**2100,
+            "bytes": b"abc", "buffer": bytearray(b"abc"), "complex": 1j, "best": [np.float64(76.5)], "curves": [np.arange(4.0)]}
+    for protocol in (2, 3, 4, 5):
+        write_pth(f"{folder}/script-{protocol}.pth", {**rest, "model": state, "last": rest["rng"]}, protocol)
+    write_pth(f"{folder}/within.pth", {"model": {name: 0 * value for name, value in state.items()}, "model_ema": {"decay": 0.9, "module": wrapped}})
+    write_pth(f"{folder}/other-key.pth", {"epoch": 1, "weights": {**state, "_extra_state": None}})
+    write_safetensors(f"{folder}/small-counters.safetensors", {n: v.astype(np.int32) if n.endswith("tracked") else v for n, v in state.items()})
     os.rename(f"{folder}/wide.pth", f"{folder}/wide.anything")  # the content tells what it is
-    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth", "lightning.ckpt", "net.pth", "loop.pt", "state.pt", "best.pth"]
+    return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth", "lightning.ckpt", "net.pth", "loop.pt", "state.pt", "best.pth",
+            *(f"script-{protocol}.pth" for protocol in (2, 3, 4, 5)), "within.pth", "within.pth:model_ema.module", "other-key.pth", "small-counters.safetensors"]
 
 
 def evaluation(folder, state, checkpoint):
@@ -73,6 +89,10 @@ def evaluation(folder, state, checkpoint):
     said = evaluated(1, f"{folder}/averaged.pth", "--model", "resnet8")[1]
     counters = len(tensors(checkpoint, "statistics")) // 2
     check(f"(PyTorch, under 'model_ema'): {filled} tensors, {counters + 1} left out ({counters} of them counters" in said, "the log tells kind, place and numbers")
+    said = evaluated(1, f"{folder}/within.pth", "--model", "resnet8")[1]
+    check("(PyTorch, under 'model_ema.module')" in said and f"; not read: those under 'model' ('{folder}/within.pth:model' takes them)" in said, "and what else the file has")
+    found, said = evaluated(3, f"{folder}/within.pth:model", "--model", "resnet8")
+    check("under 'model')" in said and abs(found["loss"] - math.log(CLASSES)) < 1e-5, f"which FILE:KEY takes: weights of 0, a loss of {found['loss']}")
     digests = {evaluated(1, f"{folder}/{name}", "--model", "resnet8")[1].split("digest ")[1].split()[0] for name in ("plain.pth", "wrapped.safetensors")}
     check(len(digests) == 1, "one digest for the same values")
     half = {name: value.astype(np.float16) if value.dtype == np.float32 else value for name, value in state.items()}
@@ -150,8 +170,25 @@ def refusals(folder, state, checkpoint):
     check("holds resnet8 v1 without its last layer (2 tensors missing in the last layer: 'fc.weight' 10x64, 'fc.bias' 10); 'convoy train --weights' starts a new one" in err,
           "evaluate refuses a body alone")
     check("has a last layer of one value" in evaluated(1, f"{folder}/one.pth", "--model", "resnet8", expect=3), "and a head of one value")
-    write_pth(f"{folder}/tensors.pth", {"weights": state})
-    check("holds no tensors, neither at its top nor under 'model_ema', " in evaluated(1, f"{folder}/tensors.pth", "--model", "resnet8", expect=3), "an unknown key, with those that are known")
+    write_pth(f"{folder}/two.pth", {"student": state, "teacher": {"net": state}})
+    check(f"it has 'student', 'teacher.net': choose one with '{folder}/two.pth:student'" in evaluated(1, f"{folder}/two.pth", "--model", "resnet8", expect=3), "unknown keys, with the choice")
+    for path, said in (("within.pth:none", "no dict of tensors 'none'; it has 'model', 'model_ema.module'"), ("plain.safetensors:model", "has no dictionaries to choose from; leave ':model' out")):
+        check(said in evaluated(1, f"{folder}/{path}", "--model", "resnet8", expect=3), f"refused: {said}")
+    write_pth(f"{folder}/none.pth", {"epoch": 3})
+    check("holds no tensors, neither at its top nor in a dict of it" in evaluated(1, f"{folder}/none.pth", "--model", "resnet8", expect=3), "a file without tensors")
+    for name, value, said, change in (("int32", state["fc.weight"].astype(np.int32), "holds values of a torch.IntStorage, which are no weights", ".float()"),
+                                      ("expanded", np.broadcast_to(state["fc.weight"][:1], (CLASSES, 64)), "is a view that repeats its values (expand)", ".contiguous()")):
+        path = f"{folder}/{name}.pth"
+        write_pth(path, {"model": {**state, "fc.weight": value}})
+        err = evaluated(1, path, "--model", "resnet8", expect=3)
+        line = f"torch.save({{k: v{change} for k, v in torch.load('{path}', weights_only=False)['model'].items()}}, 'new.pth')"
+        check(f"tensor 'fc.weight' of '{path}' {said}; convert the file in Python: {line}" in err, f"a weight that is {name}: {err[-400:]}")
+    write_safetensors(f"{folder}/int32.safetensors", {**state, "fc.weight": state["fc.weight"].astype(np.int32)})
+    check("'fc.weight' of '" in (err := evaluated(1, f"{folder}/int32.safetensors", "--model", "resnet8", expect=3)) and "is of type I32" in err and "save_file(" in err, "of safetensors, too")
+    with zipfile.ZipFile(f"{folder}/script.pt", "w") as archive:  # as torch.jit.save writes it: the code is compressed
+        for name in ("data.pkl", "code/net.py", "constants.pkl"):
+            archive.writestr(f"script/{name}", b"x" * 99, zipfile.ZIP_DEFLATED if name.startswith("code") else zipfile.ZIP_STORED)
+    check("is a TorchScript program, not a state dict; save one: torch.save(torch.jit.load('" in evaluated(1, f"{folder}/script.pt", "--model", "resnet8", expect=3), "TorchScript")
     check("leave --model out" in evaluated(1, checkpoint, "--model", "resnet20", expect=2), "a checkpoint knows its network")
     check("leave the options of the network out" in evaluated(1, checkpoint, "--norm-epsilon", 0.001, expect=2), "and its batch norms")
     write_pth(f"{folder}/evil.pth", {"state_dict": state, "run": os.system})
@@ -164,8 +201,8 @@ def refusals(folder, state, checkpoint):
         check(err.count("gives values that are not finite for images of") == 1, f"a result that is not finite, {ranks} ranks")
     out = run(1, "predict", f"{folder}/root.pth", f"{folder}/pictures", "--model", "resnet8", "--resize", 16, "--image-size", 16, "--format", "json", expect=3)[0]
     check(all("not finite" in json.loads(line)["error"] for line in out.splitlines()) and out, "and images without a prediction")
-    write_pth(f"{folder}/new.pth", state, protocol=4)
-    check("it is not of protocol 2" in evaluated(1, f"{folder}/new.pth", "--model", "resnet8", expect=3), "another protocol")
+    write_pth(f"{folder}/first.pth", {"epoch": 1}, protocol=1)
+    check("it is older than protocol 2" in evaluated(1, f"{folder}/first.pth", "--model", "resnet8", expect=3), "another protocol")
     write_pth(f"{folder}/packed.pth", state, compression=zipfile.ZIP_DEFLATED)
     check("compressed or encrypted entry" in evaluated(1, f"{folder}/packed.pth", "--model", "resnet8", expect=3), "a compressed archive")
     with open(f"{folder}/old.pth", "wb") as file:

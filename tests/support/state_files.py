@@ -11,8 +11,9 @@ import zipfile
 
 import numpy as np
 
-STORAGES = {"<f4": "FloatStorage", "<f2": "HalfStorage", "<f8": "DoubleStorage", "<i8": "LongStorage"}
-TYPES = {"<f4": "F32", "<f2": "F16", "<f8": "F64", "<i8": "I64"}
+STORAGES = {"<f4": "FloatStorage", "<f2": "HalfStorage", "<f8": "DoubleStorage", "<i8": "LongStorage", "<i4": "IntStorage",
+            "|u1": "ByteStorage", "|b1": "BoolStorage"}
+TYPES = {"<f4": "F32", "<f2": "F16", "<f8": "F64", "<i8": "I64", "<i4": "I32"}
 
 
 def write_safetensors(path, state, metadata=None):
@@ -39,18 +40,29 @@ def _rebuild_tensor_v2(*_):
     """Only its name is pickled."""
 
 
-_torch = _module("torch", **{name: type(name, (), {}) for name in ("FloatStorage", "HalfStorage", "DoubleStorage", "LongStorage", "BFloat16Storage", "device")})
+_torch = _module("torch", **{name: type(name, (), {}) for name in (*STORAGES.values(), "device", "Size", "float16")})
 _utils = _module("torch._utils", _rebuild_tensor_v2=_rebuild_tensor_v2)
 
 
 class Device:
     """Pickled as torch.device is, a call of it."""
 
+    kind = _torch.device
+
     def __init__(self, *arguments):
         self.arguments = arguments
 
     def __reduce__(self):
-        return _torch.device, self.arguments
+        return self.kind, self.arguments
+
+
+class Size(Device):
+    """Pickled as torch.Size is: of a tuple."""
+
+    kind = _torch.Size
+
+
+FLOAT16 = _torch.float16  # pickled by its name, as torch's types are
 
 
 class _Storage:
@@ -92,7 +104,7 @@ def write_pth(path, value, protocol=2, compression=zipfile.ZIP_STORED):
         if isinstance(item, (np.ndarray, Negated)):
             arrays.append(item.array if isinstance(item, Negated) else item)
             return _Tensor(str(len(arrays) - 1), arrays[-1], isinstance(item, Negated))
-        return collections.OrderedDict((k, wrapped(v)) for k, v in item.items()) if isinstance(item, dict) else item
+        return collections.OrderedDict((k, wrapped(v)) for k, v in item.items()) if type(item) in (dict, collections.OrderedDict) else item
 
     ours = {"torch": _torch, "torch._utils": _utils}
     before = {name: sys.modules.get(name) for name in ours}

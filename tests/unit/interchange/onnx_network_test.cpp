@@ -327,12 +327,13 @@ TEST_F(OnnxNetworkTest, DamagedFilesAreErrors) {
                  {"larger than its file"});
 }
 
-std::string outside(const std::string& location, const std::string& length) {
+/// Texts that are empty are left out.
+std::string outside(const std::string& location, const std::string& length, const std::string& offset = "4") {
   const auto entry = [](const std::string& key, const std::string& text) {
-    return part(13, part(1, key) + part(2, text));
+    return text.empty() ? "" : part(13, part(1, key) + part(2, text));
   };
   return part(5, dims({2, 16}) + whole(2, 1) + part(8, "v.weight") + entry("location", location) +
-                     entry("offset", "4") + entry("length", length) + whole(14, 1)) +
+                     entry("offset", offset) + entry("length", length) + whole(14, 1)) +
          node("Flatten", {"image"}, "f") + node("Gemm", {"f", "v.weight"}, "logits", attribute("transB", 1));
 }
 
@@ -344,6 +345,14 @@ TEST_F(OnnxNetworkTest, WeightsInAFileBesideTheGraph) {
   read(network(outside("net.onnx.data", "128")));
   const TensorFile file(path());
   EXPECT_EQ(file.read(file.tensors().front())[31], 32);
+  read(network(outside("net.onnx.data", "")));
+  const TensorFile to_end(path());
+  EXPECT_EQ(to_end.read(to_end.tensors().front())[31], 32);
+  read(network(outside("net.onnx.data", "", "")));
+  const TensorFile from_begin(path());
+  EXPECT_EQ(from_begin.read(from_begin.tensors().front())[31], 31);
+  write_bytes(path(), network(outside("net.onnx.data", "", "8")));
+  expect_error(Exit::data, {"ends before tensor 'v.weight'"}, [&] { const TensorFile cut(path()); });
   for (const char* location : {"../net.onnx.data", "/etc/passwd", "", ".."})
     expect_refused(outside(location, "128"), {"isn't beside this one", "external_data=False"});
   write_bytes(path(), network(outside("net.onnx.data", "128")));

@@ -221,6 +221,24 @@ TEST_F(TensorFileTest, HostileSafetensors) {
   expect_refused(safetensors(many + "}", 0), {"too many tensors"});
 }
 
+TEST_F(TensorFileTest, SafetensorsOfOtherTypesAreReadButForTheirValues) {
+  write_bytes(path_, safetensors(R"({"n":{"dtype":"I32","shape":[],"data_offsets":[0,4]},)"
+                                 R"("w":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[4,8]}})",
+                                 8));
+  const TensorFile file(path_);
+  EXPECT_EQ(file.find("w")->extent, (std::vector<Index>{2, 2}));
+  expect_error(Exit::data, {"'w' of '" + path_ + "' is of type F8_E4M3", "v.float()"},
+               [&] { file.read(*file.find("w")); });
+  expect_refused(safetensors(R"({"a":{"dtype":"I32","shape":[1],"data_offsets":[0,8]}})", 4), {"outside the file"});
+}
+
+TEST_F(TensorFileTest, HeadersOfSafetensors) {
+  const std::string entry = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  expect_refused(safetensors(R"({"a.b":)" + entry + R"(,"a.b":)" + entry + "}", 4), {"there are two 'a.b'"});
+  expect_refused(safetensors(R"({"a":)" + entry + std::string(std::size_t{5} << 20U, ' ') + "}", 4),
+                 {"header of 5242", "at most 4194304 are read", "less metadata"});
+}
+
 TEST_F(TensorFileTest, MetadataOfAnArchiveHaveALimitTogether) {
   const std::string large(std::size_t{5} << 20, 'x');
   write_pth(path_, some_tensors(), {{"a", large}, {"b", large}});
@@ -232,6 +250,8 @@ TEST_F(TensorFileTest, OtherFiles) {
   expect_refused("convoy", {"is no file of safetensors, PyTorch or ONNX"});
   expect_refused(std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15),
                  {"before version 1.6", "torch.save(torch.load("});
+  expect_refused(std::string("\x80\x04\x95\x0d\0\0\0\0\0\0\0\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 24),
+                 {"before version 1.6"});
   write_bytes(path_, "text");
   EXPECT_EQ(tensor_format_of(path_), std::nullopt);
   expect_error(Exit::data, {"cannot open"}, [&] { TensorFile file(path_ + ".none"); });
