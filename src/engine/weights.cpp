@@ -27,10 +27,9 @@ std::string tell(const TensorFile& file, const StateFit& fit, std::size_t taken,
                                        : fmt::format(", {} left out ({} of them counters and auxiliary classifiers)",
                                                      others, fit.left_out.size());
   const std::vector<std::string>& keys = file.other_sections();
-  const std::string unread =
-      keys.empty() ? ""
-                   : fmt::format("; not read: those under '{}' ('{}:{}' takes them)", fmt::join(keys, "', '"),
-                                 file.path(), keys.front());
+  const std::string unread = keys.empty() ? ""
+                                          : fmt::format("; not read: those under '{}' ('{}:{}' takes them)",
+                                                        fmt::join(keys, "', '"), file.path(), keys.front());
   return fmt::format("weights from '{}' ({}{}): {}{}; digest {:016x}{}", file.path(), name_of(file.format()), section,
                      counted(taken, "tensor"), rest, digest, unread);
 }

@@ -108,7 +108,10 @@ ModelFile open_model(Communicator& communicator, const std::string& path, const 
   if (!model.found.format)
     require_choice(model.found.path, model.found.file.meta, choice);
   else if (choice != WeightChoice::usual)
-    fail(Exit::usage, "'{}' holds one set of weights; leave --ema and --no-ema out ('FILE.pth:KEY' takes one of several dictionaries)", path);
+    fail(
+        Exit::usage,
+        "'{}' holds one set of weights; leave --ema and --no-ema out ('FILE.pth:KEY' takes one of several dictionaries)",
+        path);
   if (model.found.tells()) {
     model.config = config_of(model.found.file.meta, model.found.path);
     const std::string& own = model.config.model.model;

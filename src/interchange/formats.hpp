@@ -18,6 +18,9 @@ struct TensorIndex {
 
 /// The product of the extent. Throws Error(data), naming `what`, if a side is negative or the product exceeds `most`.
 Index checked_count(const std::vector<Index>& extent, std::uint64_t most, const std::string& what);
+/// Of a tensor whose values aren't read: empty if it is none, or of more than `most` elements. It must not decide how
+/// large a network is made to see whether it fits.
+std::vector<Index> plausible_extent(std::vector<Index> extent, std::uint64_t most);
 std::vector<Index> row_major(const std::vector<Index>& extent);
 
 /// All ranges that they return lie in the file. Throw Error(data).

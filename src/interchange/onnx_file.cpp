@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t most_entries = 2'000'000;
 constexpr std::uint64_t longest_text = 1U << 20U, most_text = 64U << 20U;
 constexpr std::uint64_t most_outside = std::uint64_t{1} << 40U;  ///< values of a tensor beside the file
-constexpr Index most_values = 64;              ///< of a tensor that is kept in memory
-constexpr const char* own_domain = "ai.onnx";  ///< or none
+constexpr Index most_values = 64;                                ///< of a tensor that is kept in memory
+constexpr const char* own_domain = "ai.onnx";                    ///< or none
 enum Type : int {
   float_type = 1,
   int32_type = 6,

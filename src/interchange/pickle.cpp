@@ -37,7 +37,8 @@ class PickleReader {
   using Kind = PickleValue::Kind;
 
   [[noreturn]] void refuse(const std::string& why) const {
-    fail(Exit::data, "{} can't be read ({}, at byte {}); save the state dict alone: torch.save(model.state_dict(), 'new.pth')",
+    fail(Exit::data,
+         "{} can't be read ({}, at byte {}); save the state dict alone: torch.save(model.state_dict(), 'new.pth')",
          what_, why, at_);
   }
 
@@ -113,8 +114,8 @@ class PickleReader {
     if (full.starts_with("torch.nn.modules."))
       fail(Exit::data,
            "{} holds a whole module ('{}'), which is code of Python, not a state dict; convert it where that code is: "
-           "torch.save(torch.load(FILE, weights_only=False).state_dict(), 'new.pth')",
-           what_, full);
+           "torch.save(torch.load({}, weights_only=False).state_dict(), 'new.pth')",
+           what_, full, what_);
     refuse(fmt::format("it names '{}', which is none of a state dict's", full));
   }
   std::string pop_text() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's pickle, protocols 2 to 5, as far as a saved state dict and what training programs save beside it need it. The
-// reader makes values; it calls and imports nothing.
+// Python's pickle, protocols 2 to 5, as far as a saved state dict and what training programs save beside it need it.
+// The reader makes values; it calls and imports nothing.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,20 @@ using PickleId = std::int32_t;
 struct PickleValue {
   /// persistent: items = {the reference to what the pickler stored elsewhere}. made: items = {global, arguments} of a
   /// call that Python would make. other: bytes, a set, an integer of more than 64 bits; its content is dropped.
-  enum class Kind : std::uint8_t { none, boolean, integer, real, text, tuple, list, dict, global, persistent, made, other };
+  enum class Kind : std::uint8_t {
+    none,
+    boolean,
+    integer,
+    real,
+    text,
+    tuple,
+    list,
+    dict,
+    global,
+    persistent,
+    made,
+    other
+  };
   Kind kind = Kind::none;
   std::int64_t integer = 0;  ///< boolean, integer
   double real = 0;

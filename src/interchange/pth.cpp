@@ -118,10 +118,11 @@ std::vector<std::string_view> known_globals() {
       for (const char* name : {"set", "frozenset", "bytearray", "bytes", "complex", "slice", "xrange", "range", "int",
                                "long", "float", "bool", "str", "unicode", "list", "tuple", "dict", "object"})
         names.push_back(std::string(module) + name);
-    for (const char* name :
-         {"float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-          "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2", "complex32", "complex64", "complex128", "int8",
-          "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "qint8", "quint8", "qint32"})
+    for (const char* name : {"float16",         "float32",     "float64",         "bfloat16",       "float8_e4m3fn",
+                             "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2",
+                             "complex32",       "complex64",   "complex128",      "int8",           "int16",
+                             "int32",           "int64",       "uint8",           "uint16",         "uint32",
+                             "uint64",          "bool",        "qint8",           "quint8",         "qint32"})
       names.push_back(std::string("torch.") + name);
     for (const char* name : {"Byte", "Char", "Short", "Int", "Bool", "ComplexFloat", "ComplexDouble", "QInt8", "QUInt8",
                              "QInt32", "QUInt4x2", "QUInt2x4"})
@@ -214,8 +215,7 @@ class StateDict {
     const Section* chosen = nullptr;
     if (!key.empty()) {
       const auto named = std::find_if(found.begin(), found.end(), [&](const Section& each) { return each.key == key; });
-      if (named == found.end())
-        fail(Exit::data, "'{}' has no dict of tensors '{}'; {}", path(), key, shown(found));
+      if (named == found.end()) fail(Exit::data, "'{}' has no dict of tensors '{}'; {}", path(), key, shown(found));
       chosen = &*named;
     } else if (!all_tensors(root)) {  // a training's checkpoint may hold tensors beside its weights, too
       chosen = choose(found);
@@ -254,7 +254,8 @@ class StateDict {
     if (has_tensors(pickle_.root())) return nullptr;
     if (found.size() == 1) return &found.front();
     if (found.empty())
-      fail(Exit::data, "'{}' holds no tensors, neither at its top nor in a dict of it; save model.state_dict()", path());
+      fail(Exit::data, "'{}' holds no tensors, neither at its top nor in a dict of it; save model.state_dict()",
+           path());
     fail(Exit::data, "'{}' holds several dicts of tensors, none under a usual key; {}", path(), shown(found));
   }
 
@@ -370,6 +371,7 @@ class StateDict {
                       const std::string& change) const {
     tensor.place = {};
     tensor.first = 0;
+    tensor.extent = plausible_extent(std::move(tensor.extent), file_.size());
     tensor.strides.assign(tensor.extent.size(), 0);
     tensor.fault = fmt::format(
         "tensor '{}' of '{}' {}; convert the file in Python: torch.save({{k: v{} for k, v in torch.load('{}', "
@@ -382,13 +384,11 @@ class StateDict {
     const auto& call = *of.arguments;
     StoredValues tensor{.name = name};
     if (of.function != rebuild_tensor) {
-      for (const PickleId side : shape_of(of)) {
-        if (tensor.extent.size() == most_dimensions) break;
-        tensor.extent.push_back(at(side).integer);
-      }
+      for (const PickleId side : shape_of(of)) tensor.extent.push_back(at(side).integer);
       constexpr std::size_t dtype = 6;  // of _rebuild_tensor_v3
       if (of.function.ends_with("_v3") && call.size() > dtype)
-        return faulty(std::move(tensor), python, "is of type " + at(call[dtype]).text + ", which isn't read", ".float()");
+        return faulty(std::move(tensor), python, "is of type " + at(call[dtype]).text + ", which isn't read",
+                      ".float()");
       const bool sparse = of.function.find("sparse") != std::string_view::npos;
       return faulty(std::move(tensor), python, fmt::format("is not stored as plain values ({})", of.function),
                     sparse ? ".to_dense()" : ".dequantize()");

@@ -41,15 +41,14 @@ StoredValues tensor_of(const File& file, const std::string& name, const Json& en
         "from safetensors.torch import load_file, save_file; "
         "save_file({{k: v.float() for k, v in load_file('{}').items()}}, 'new.safetensors')",
         name, file.path(), word, file.path());
-    if (tensor.extent.size() > most_dimensions) tensor.extent.clear();
+    tensor.extent = plausible_extent(std::move(tensor.extent), file.size());
     return tensor;
   }
   tensor.type = *type;
   const Index count =
       checked_count(tensor.extent, buffer / bytes_of(*type), fmt::format("'{}' of '{}'", name, file.path()));
   tensor.strides = row_major(tensor.extent);
-  if (!lies_inside)
-    fail_damaged(file, fmt::format("'{}' lies outside the file", name));
+  if (!lies_inside) fail_damaged(file, fmt::format("'{}' lies outside the file", name));
   tensor.place = {.offset = begin + offsets[0], .bytes = offsets[1] - offsets[0]};
   if (tensor.place.bytes != static_cast<std::uint64_t>(count) * bytes_of(*type))
     fail_damaged(
@@ -80,10 +79,11 @@ TensorIndex read_safetensors_index(const File& file) {
   if (length > file.size() - length_bytes)
     fail_damaged(file, fmt::format("its header has {} bytes, and {} follow", length, file.size() - length_bytes));
   if (length > longest_header)
-    fail(Exit::data,
-         "'{}' has a header of {} bytes (at most {} are read; 10,000 tensors take 1 MB); save it with less metadata, or the "
-         "tensors of one network alone",
-         file.path(), length, longest_header);
+    fail(
+        Exit::data,
+        "'{}' has a header of {} bytes (at most {} are read; 10,000 tensors take 1 MB); save it with less metadata, or the "
+        "tensors of one network alone",
+        file.path(), length, longest_header);
   std::string header(length, '\0');
   file.read_at(header.data(), header.size(), length_bytes);
   if (std::count(header.begin(), header.end(), ':') > most_colons) fail_damaged(file, "it has too many tensors");

@@ -179,6 +179,13 @@ Index checked_count(const std::vector<Index>& extent, std::uint64_t most, const 
   return static_cast<Index>(count);
 }
 
+std::vector<Index> plausible_extent(std::vector<Index> extent, std::uint64_t most) try {
+  checked_count(extent, most, "");
+  return extent;
+} catch (const Error&) {
+  return {};
+}
+
 std::vector<Index> row_major(const std::vector<Index>& extent) {
   std::vector<Index> strides(extent.size(), 1);
   // Other sides of a tensor without elements may be of any size.
@@ -200,8 +207,7 @@ FilePart file_part_of(const std::string& path) {
   return part;
 }
 
-TensorFile::TensorFile(const FilePart& part)
-    : file_(part.path, File::Access::read), format_(required_format(file_)) {
+TensorFile::TensorFile(const FilePart& part) : file_(part.path, File::Access::read), format_(required_format(file_)) {
   const std::string& path = part.path;
   TensorIndex index = read_index(file_, format_, part.key);
   if (index.tensors.size() > most_tensors)

@@ -68,14 +68,14 @@ def files_of(folder, state):
             "saved": datetime.datetime(2024, 5, 1, tzinfo=datetime.timezone.utc), "took": datetime.timedelta(1), "rng": np.arange(5, dtype=np.uint8),
             "steps": np.arange(3, dtype=np.int32), "flags": np.array([True]), "half": np.ones(2, np.float16), "seed": 2**70, "huge": -2**2100,
             "bytes": b"abc", "buffer": bytearray(b"abc"), "complex": 1j, "best": [np.float64(76.5)], "curves": [np.arange(4.0)]}
-    for protocol in (2, 3, 4, 5):
+    for protocol in (2, 5):
         write_pth(f"{folder}/script-{protocol}.pth", {**rest, "model": state, "last": rest["rng"]}, protocol)
     write_pth(f"{folder}/within.pth", {"model": {name: 0 * value for name, value in state.items()}, "model_ema": {"decay": 0.9, "module": wrapped}})
     write_pth(f"{folder}/other-key.pth", {"epoch": 1, "weights": {**state, "_extra_state": None}})
     write_safetensors(f"{folder}/small-counters.safetensors", {n: v.astype(np.int32) if n.endswith("tracked") else v for n, v in state.items()})
     os.rename(f"{folder}/wide.pth", f"{folder}/wide.anything")  # the content tells what it is
     return ["plain.safetensors", "wrapped.safetensors", "plain.pth", "wide.anything", "turned.pth", "nested.pth", "averaged.pth", "lightning.ckpt", "net.pth", "loop.pt", "state.pt", "best.pth",
-            *(f"script-{protocol}.pth" for protocol in (2, 3, 4, 5)), "within.pth", "within.pth:model_ema.module", "other-key.pth", "small-counters.safetensors"]
+            *(f"script-{protocol}.pth" for protocol in (2, 5)), "within.pth", "other-key.pth", "small-counters.safetensors"]
 
 
 def evaluation(folder, state, checkpoint):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """seeds.py TARGET FOLDER makes whole inputs for a fuzz target; seeds.py TARGET --run PROGRAM ROUNDS replays damaged ones."""
+import argparse
+import collections
 import io
 import os
 import subprocess
@@ -69,6 +71,10 @@ def tensors(folder):
     state_files.write_safetensors(f"{folder}/safetensors", state, {"format": "pt"})
     state_files.write_pth(f"{folder}/pth", state)
     state_files.write_pth(f"{folder}/nested", {"epoch": 3, "best": 0.5, "state_dict": state, "optimizer": {"lr": [0.1, None, True]}})
+    rest = {"args": argparse.Namespace(device=state_files.Device("cpu")), "n": collections.Counter("aab"), "d": collections.defaultdict(list, a=[1]),
+            "set": {1, 2}, "f": frozenset("a"), "long": 2**70, "bytes": b"abc", "buffer": bytearray(b"abc"), "array": [np.arange(3)], "int": np.arange(3, dtype=np.int32)}
+    for protocol in (2, 5):
+        state_files.write_pth(f"{folder}/script-{protocol}", {**rest, "ema": {"module": state}, "model": {**state, "view": np.broadcast_to(np.ones((1, 2), np.float32), (3, 2))}}, protocol)
     weights = {"conv.weight": np.ones((2, 1, 3, 3), np.float32), "scale": np.ones(2, np.float16), "rows": np.ones((2, 2), np.float64),
                "to": np.array([-1, 2]), "root": np.array(2**0.5, np.float32)}
     state_files.write_onnx(f"{folder}/onnx", [

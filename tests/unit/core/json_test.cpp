@@ -55,5 +55,12 @@ TEST(Json, refuses_what_does_not_fit) {
   EXPECT_EQ(Json::parse("[]").find("a"), nullptr);
 }
 
+TEST(Json, refuses_two_members_of_one_name_if_asked) {
+  const std::string twice = R"({"a":{"b":1},"c":{"b":2,"b":3}})";
+  EXPECT_EQ(Json::parse(twice).at("c").at("b").as<int>(), 3);
+  EXPECT_THROW(Json::parse(twice, Json::Names::once), std::invalid_argument);
+  EXPECT_EQ(Json::parse(R"({"a":{"b":1},"c":[{"b":2},{"b":3}]})", Json::Names::once).at("a").at("b").as<int>(), 1);
+}
+
 }  // namespace
 }  // namespace convoy
