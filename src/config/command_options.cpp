@@ -355,7 +355,7 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
   OptionGroup group{"Evaluation", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
   add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint, run directory, or a safetensors, PyTorch or ONNX file"))
+                  "checkpoint, run directory, or a safetensors, PyTorch (FILE or FILE:KEY) or ONNX file"))
       .also({"weights", "resume"});
   add(weight_choice_option(config.choice));
   add(word_option("split", config.split, {"val", "train"}, "split of the data set"));
@@ -385,8 +385,9 @@ std::vector<OptionGroup> options_of(EvaluateConfig& config) {
 std::vector<OptionGroup> options_of(PredictConfig& config) {
   OptionGroup group{"Prediction", {}};
   auto add = [&](Option option) -> Option& { return group.options.emplace_back(std::move(option)); };
-  add(text_option("checkpoint", "PATH", config.checkpoint,
-                  "checkpoint, run directory, or a safetensors, PyTorch or ONNX file; default: the first path"))
+  add(text_option(
+          "checkpoint", "PATH", config.checkpoint,
+          "checkpoint, run directory, or a safetensors, PyTorch (FILE or FILE:KEY) or ONNX file; default: the first path"))
       .also({"weights", "resume"});
   add(weight_choice_option(config.choice));
   add(number_option("topk", "K", config.topk, from_to(1, 1 << 20), "list the K most likely classes")).also({"top-k"});

@@ -220,9 +220,9 @@ OptionGroup checkpoint_options(CheckpointConfig& checkpoint) {
   add(switch_option("restart", checkpoint.restart,
                     "begin anew if --resume auto finds an earlier run's traces and nothing to continue from"))
       .only_on_command_line();
-  Option weights =
-      text_option("weights", "PATH", checkpoint.weights,
-                  "start a new run from the weights of a checkpoint, or of a safetensors, PyTorch or ONNX file");
+  Option weights = text_option(
+      "weights", "PATH", checkpoint.weights,
+      "start a new run from the weights of a checkpoint, or of a safetensors, PyTorch (FILE or FILE:KEY) or ONNX file");
   weights.allowed =
       "the path of a checkpoint, a run directory or a file, such as torch.save(model.state_dict(), 'FILE.pth') writes, or FILE.pth:KEY for one of its dictionaries";
   weights.set = [&checkpoint](const std::string& text) {

@@ -188,7 +188,7 @@ const Case cases[] = {
     {"weights_of_torchvision", "--weights ResNet50_Weights.IMAGENET1K_V1", "",
      "--weights ResNet50_Weights.IMAGENET1K_V1 ('ResNet50_Weights.IMAGENET1K_V1' names weights that torchvision "
      "downloads, and Convoy downloads nothing); allowed: the path of a checkpoint, a run directory or a file, such as "
-     "torch.save(model.state_dict(), 'FILE.pth') writes"},
+     "torch.save(model.state_dict(), 'FILE.pth') writes, or FILE.pth:KEY for one of its dictionaries"},
     {"polynomial_of_mxnet", "--config f.cfg", "lr-step-epochs = pow 2\n",
      "f.cfg:1: lr-step-epochs = pow 2 ('pow 2' is MXNet's polynomial decay: use --lr-schedule poly with --lr-power 2); "
      "allowed: a comma-separated list of numbers > 0 and <= 1000000000"},
