@@ -85,13 +85,14 @@ std::vector<std::string> runs_in(const std::string& folder) {
   return found;
 }
 
-/// The best validation counts, as the best checkpoint does.
+/// The best validation counts, as the best checkpoint does: of those whose loss is finite.
 EpochRow best_of(const Run& run) {
   EpochRow none;
   for (double& value : none.validation.values) value = std::nan("");
   for (const EpochRow& row : run.table.rows()) {
     const double top1 = row.validation[Counter::top1];
-    if (row.step > run.val_since_step && !std::isnan(top1) && !(top1 <= none.validation[Counter::top1])) none = row;
+    const bool known = std::isfinite(row.validation[Counter::loss]) && !std::isnan(top1);
+    if (row.step > run.val_since_step && known && !(top1 <= none.validation[Counter::top1])) none = row;
   }
   return none;
 }

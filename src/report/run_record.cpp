@@ -87,9 +87,10 @@ void read_metrics(std::istream& file, RunRecord& run) {
       run.speed.push_back({now, number(record, "images_per_sec")});
     } else if (split == "val") {
       const double at = whole(record, "step") == step ? now : number(record, "epoch");
-      const double top1 = number(record, "top1");
-      run.val_loss.push_back({at, number(record, "loss")});
+      const double top1 = number(record, "top1"), loss = number(record, "loss");
+      run.val_loss.push_back({at, loss});
       run.val_top1.push_back({at, top1});
+      if (!std::isfinite(loss)) continue;  // never the best, as for best.h5
       if (top1 > run.best_top1 || std::isnan(run.best_top1)) {
         run.best_top1 = top1;
         run.best_epoch = number(record, "epoch");

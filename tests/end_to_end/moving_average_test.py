@@ -3,6 +3,7 @@
 moving_average_test.py values|resume|evaluation"""
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -135,6 +136,13 @@ def evaluation(work):
                          "--lr", 1e30, "--lr-schedule", "constant", "--epochs", 1, "--save-every", 1))
     check("the loss of this validation is not finite, so best.h5 stays as it is" in said, f"a validation without a loss: {said[-300:]}")
     check(not os.path.exists(f"{diverged}/checkpoints/best.h5") and os.path.exists(last(diverged)), "it is never the best")
+    table, _ = run(1, "summary", diverged, "--format", "csv")
+    row = dict(zip(*(line.split(",") for line in table.splitlines()[:2]), strict=True))
+    run(1, "report", diverged, "--output", f"{work}/report.html")
+    with open(f"{work}/report.html", encoding="utf-8") as file:
+        shown = file.read()
+    check(row["best_epoch"] in ("", "-"), f"nor in the summary: {row}")
+    check(not re.search(r'<td class="n">[0-9.]+ %</td>', shown), f"nor in the report: {re.findall('<t[dh].*', shown)[:20]}")
     text, _ = run(1, "inspect", "checkpoint", last(folder))
     check("moving, decay 0.8" in text and "/ema/statistics/bn1.running_var" in text, "inspect checkpoint shows it")
     train(1, f"{work}/new", *JOB, "--weights", last(folder), "--max-steps", 1, "--lr", 1e-9, "--lr-schedule", "constant", "--skip-eval",
