@@ -56,7 +56,8 @@ constexpr std::string_view area =
     "use --min-random-area and --max-random-area with --crop resized, shares of the image";
 constexpr std::string_view memory = "use --data-cache ram, stream or stage";
 constexpr std::string_view compiled = "programs are compiled at the start without being asked";
-constexpr std::string_view policies = "Convoy has AugMix without a loss that compares copies of an image; use --auto-augment augmix";
+constexpr std::string_view policies =
+    "Convoy has AugMix without a loss that compares copies of an image; use --auto-augment augmix";
 constexpr std::string_view cross_entropy = "the loss is the cross entropy of one label per image";
 constexpr std::string_view elsewhere = "leave it out; nothing in Convoy depends on it";
 

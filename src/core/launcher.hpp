@@ -17,8 +17,8 @@ Launcher read_launcher();
 const Launcher& launcher_at_start();
 
 /// Open MPI's mpirun kills its ranks some seconds after it has handed SIGTERM or Ctrl-C on
-/// (odls_base_sigkill_timeout). What to say if a job needs more `seconds` than that to stop with a checkpoint. Empty: it
-/// does not, or another launcher or a job script of Convoy started this process.
+/// (odls_base_sigkill_timeout). What to say if a job needs more `seconds` than that to stop with a checkpoint. Empty:
+/// it does not, or another launcher or a job script of Convoy started this process.
 std::string hasty_launcher(const Launcher& launcher, double seconds);
 
 /// A launcher that started several processes, each of which MPI takes for a job of its own, would train the same

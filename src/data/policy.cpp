@@ -245,7 +245,9 @@ void apply_policy(const PolicyDraw& draw, const Canvas& canvas, std::uint8_t fil
   const std::span<std::uint8_t> pixels(canvas.pixels, bytes);
   buffers.image.assign(pixels.begin(), pixels.end());
   buffers.sum.resize(bytes);
-  const auto weighted = [](float weight) { return [weight](std::uint8_t v) { return weight * static_cast<float>(v); }; };
+  const auto weighted = [](float weight) {
+    return [weight](std::uint8_t v) { return weight * static_cast<float>(v); };
+  };
   std::transform(pixels.begin(), pixels.end(), buffers.sum.begin(), weighted(draw.image_weight));
   auto step = draw.steps.begin();
   for (const PolicyDraw::Chain& chain : draw.chains) {
@@ -253,8 +255,7 @@ void apply_policy(const PolicyDraw& draw, const Canvas& canvas, std::uint8_t fil
     for (int i = 0; i < chain.steps; ++i) apply_policy_step(*step++, canvas, fill, buffers.of_step);
     for (std::size_t i = 0; i < bytes; ++i) buffers.sum[i] += chain.weight * static_cast<float>(pixels[i]);
   }
-  for (std::size_t i = 0; i < bytes; ++i)
-    pixels[i] = static_cast<std::uint8_t>(std::min(255.F, buffers.sum[i] + 0.5F));
+  for (std::size_t i = 0; i < bytes; ++i) pixels[i] = static_cast<std::uint8_t>(std::min(255.F, buffers.sum[i] + 0.5F));
 }
 
 void apply_policy_step(const PolicyStep& step, const Canvas& canvas, std::uint8_t fill,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Automatic augmentation: a few operations of random kind and strength an image. Spaces and tables as torchvision has
 // them. RandAugment: Cubuk et al. 2019 (arXiv 1909.13719). TrivialAugmentWide: Müller, Hutter 2021 (arXiv 2103.10158).
-// AutoAugment: Cubuk et al. 2018 (arXiv 1805.09501), the policy learned on ImageNet. AugMix: Hendrycks et al. 2020 (arXiv
-// 1912.02781), three chains of one to three operations.
+// AutoAugment: Cubuk et al. 2018 (arXiv 1805.09501), the policy learned on ImageNet. AugMix: Hendrycks et al. 2020
+// (arXiv 1912.02781), three chains of one to three operations.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -61,8 +61,8 @@ bool has_sign(PolicyOperation operation);
 /// Magnitude number `bin` of an operation, unsigned. h and w: of the image (translations grow with it).
 double policy_magnitude(const PolicySpec& spec, PolicyOperation operation, int bin, Index height, Index width);
 
-/// What is done to one image. Without chains its steps follow each other. Each chain begins with the image as it was; the
-/// result is the sum of image and chains by their weights, which add up to 1, rounded to the nearest.
+/// What is done to one image. Without chains its steps follow each other. Each chain begins with the image as it was;
+/// the result is the sum of image and chains by their weights, which add up to 1, rounded to the nearest.
 struct PolicyDraw {
   struct Chain {
     int steps = 0;

@@ -164,10 +164,7 @@ TEST_F(JpegGolden, ResizedCropsAreTheRegionOfTheirDraws) {
 TEST(PolicyGolden, MagnitudesEqualTorchvisions) {
   const json& spaces = golden().at("spaces");
   const std::map<std::string, Policy> policies{
-      {"rand", Policy::rand},
-      {"trivial", Policy::trivial},
-      {"autoaugment", Policy::autoaugment},
-      {"mix", Policy::mix}};
+      {"rand", Policy::rand}, {"trivial", Policy::trivial}, {"autoaugment", Policy::autoaugment}, {"mix", Policy::mix}};
   for (const auto& [policy, value] : policies) {
     for (const auto& [name, space] : spaces.at(policy).items()) {
       const std::vector<double> wanted = space.at("magnitudes");
