@@ -70,6 +70,7 @@ struct ConvolutionGraph {
 
   Index p() const { return (h + 2 * pad - r) / stride + 1; }
   Index q() const { return (w + 2 * pad_w - s) / stride + 1; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): as in checkpoint/fence.hpp
   auto operator<=>(const ConvolutionGraph&) const = default;
 };
 

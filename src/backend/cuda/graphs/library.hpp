@@ -47,6 +47,7 @@ struct BuildSpec {
   Index workspace_limit = 0;  ///< bytes; plans that need more are not taken
   std::string engine;         ///< empty: the heuristics' first; else exactly this one, or none
   Kernels kernels = Kernels::ready;
+  // NOLINTNEXTLINE(modernize-use-nullptr): as in checkpoint/fence.hpp
   auto operator<=>(const BuildSpec&) const = default;
 };
 
