@@ -35,7 +35,7 @@ void MovingAverage::step_done(Index step) {
   if (!due && !ends) return;
   engine_.backend().blend(set_, sync_.averaged_weights());
   compute_copies_are_current_ = false;
-  if (looks_ahead() && sync_.replicas_are_equal()) sync_.adopt(set_);
+  if (looks_ahead() && (due || sync_.replicas_are_equal())) sync_.adopt(set_);
 }
 
 const ParameterSet& MovingAverage::validated() {
